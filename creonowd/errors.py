@@ -26,42 +26,195 @@ class ErrorCode(StrEnum):
     """The stable string that clients test."""
 
     PARSE_ERROR = "PARSE_ERROR"
+    """The bytes are no JSON, no UTF-8, or nested too deeply.
+
+    Send one JSON-RPC object per message; a program that builds JSON by hand is the usual culprit.
+    """
     INVALID_REQUEST = "INVALID_REQUEST"
+    """The JSON is no JSON-RPC 2.0 request, or reuses the id of a request that is still in flight.
+
+    Send `jsonrpc`, `method` and an id of its own with each request.
+    """
     IPC_PAYLOAD_TOO_LARGE = "IPC_PAYLOAD_TOO_LARGE"
+    """The message is larger than `limits.maxMessageBytes` of `initialize`.
+
+    Send less: edits instead of the whole text, a context file instead of an inline output.
+    """
     IPC_CHANNEL_FORBIDDEN = "IPC_CHANNEL_FORBIDDEN"
+    """There is no channel of this name, or the app's bridge does not let pages call it.
+
+    Check the spelling against `creonowd call --list`.
+    """
     IPC_BACKPRESSURE = "IPC_BACKPRESSURE"
+    """Too many requests of this connection wait for their replies.
+
+    Wait for replies, then send the next; `details.retryAfterMs` says when.
+    """
     INVALID_ARGUMENT = "INVALID_ARGUMENT"
+    """A field is missing, of the wrong type or outside its limits; `details.field` names it.
+
+    Mend the payload; `creonowd call CHANNEL --help` lists the fields.
+    """
     INTERNAL = "INTERNAL"
+    """A defect of the daemon. The client gets a reference only.
+
+    Look in `<userData>/logs/main.log` under `details.reference` and report it.
+    """
     CANCELED = "CANCELED"
+    """The client sent `$/cancelRequest` or `ai:skill:cancel`, or its page went away.
+
+    Nothing; what was done so far is kept where the channel says so.
+    """
     TIMEOUT = "TIMEOUT"
+    """The request took longer than its deadline.
+
+    Try again, or allow it more with `_meta.timeoutMs`.
+    """
     FORBIDDEN = "FORBIDDEN"
+    """The connection's role or token does not allow it.
+
+    Let the main process, which is an owner, make the call.
+    """
     UNAUTHENTICATED = "UNAUTHENTICATED"
+    """The connection has shown no token, a wrong one, or one that ran out or was revoked.
+
+    Send a token from `endpoint.json` or `session:grant` with `initialize`; open the viewer anew.
+    """
     NOT_FOUND = "NOT_FOUND"
+    """The project, document, file, skill, run or conversation does not exist, or not any more.
+
+    List again what there is.
+    """
     CONFLICT = "CONFLICT"
+    """Someone else changed the same thing first, or the version that an edit was made for is not
+    the daemon's.
+
+    Read it again and repeat the change; for a document, send the whole text.
+    """
     UNSUPPORTED = "UNSUPPORTED"
+    """This daemon, platform or provider cannot do it, or the client speaks a protocol that is too
+    old.
+
+    Follow the message; update the older of the two sides.
+    """
     IO_ERROR = "IO_ERROR"
+    """The disk refused: rights, a lock, a folder that is gone.
+
+    Check the rights of the named file, then try again.
+    """
     STORAGE_FULL = "STORAGE_FULL"
+    """The disk, or the quota, is full. Nothing was half written.
+
+    Free some space and try again.
+    """
     VERSION_TOO_NEW = "VERSION_TOO_NEW"
+    """A file was written by a newer version of the daemon; it is left alone.
+
+    Update creonowd.
+    """
     SHUTTING_DOWN = "SHUTTING_DOWN"
+    """The daemon takes no new requests because it is ending.
+
+    Connect to the next one; the Electron package does that by itself.
+    """
     DISCONNECTED = "DISCONNECTED"
+    """The client that should answer, such as a host's source, has gone.
+
+    Connect it again.
+    """
     HOST_ERROR = "HOST_ERROR"
+    """The host answered the daemon's call with an error.
+
+    Look into the host; the message repeats its own.
+    """
     CONSTRAINT_VALIDATION_ERROR = "CONSTRAINT_VALIDATION_ERROR"
+    """A constraint's text, type, priority or place is not valid, or
+    `.creonow/rules/constraints.json` is broken.
+
+    Mend the field or the file that the message names.
+    """
     CONSTRAINT_NOT_FOUND = "CONSTRAINT_NOT_FOUND"
+    """There is no constraint of this id.
+
+    List them again.
+    """
     CONSTRAINT_CONFLICT = "CONSTRAINT_CONFLICT"
+    """`expectedRevision` is not the file's any more, or a constraint of this text exists.
+
+    List them again and repeat the change.
+    """
     CONTEXT_BUDGET_CONFLICT = "CONTEXT_BUDGET_CONFLICT"
+    """`version` is not the budget's any more.
+
+    Read it with `context:budget:get` and repeat the change.
+    """
     CONTEXT_TOKENIZER_MISMATCH = "CONTEXT_TOKENIZER_MISMATCH"
+    """The request names another tokenizer or version than that of the model.
+
+    Leave it out, or take the one that `context:budget:get` returns.
+    """
     CONTEXT_BUDGET_INVALID_RATIO = "CONTEXT_BUDGET_INVALID_RATIO"
+    """A ratio is not between 0 and 1, or all together are over 1.
+
+    Lower the ratios.
+    """
     CONTEXT_BUDGET_INVALID_MINIMUM = "CONTEXT_BUDGET_INVALID_MINIMUM"
+    """A minimum is no whole number, or all together are over the total.
+
+    Lower the minimums, or raise the total.
+    """
     CONTEXT_SCOPE_VIOLATION = "CONTEXT_SCOPE_VIOLATION"
+    """A host's chunk belongs to another project, or a path leads outside of the project.
+
+    Mend the host or the path; nothing of another project may enter a prompt.
+    """
     CONTEXT_INPUT_TOO_LARGE = "CONTEXT_INPUT_TOO_LARGE"
+    """What may not be cut (rules that are never left out, the selection, the instruction) is
+    larger than the whole budget.
+
+    Shorten it, or raise the budget.
+    """
     CONTEXT_BACKPRESSURE = "CONTEXT_BACKPRESSURE"
+    """Too many assemblies of this document run and wait.
+
+    Try again soon; an editor should wait for the author to pause.
+    """
     CONTEXT_INSPECT_FORBIDDEN = "CONTEXT_INSPECT_FORBIDDEN"
+    """`context:inspect` needs `debugMode: true`, an owner, and a daemon with `--debug` or a page
+    that `creonowd view` opened.
+
+    Use `creonowd view`, or start the daemon with `--debug`.
+    """
     SKILL_SELECTION_REQUIRED = "SKILL_SELECTION_REQUIRED"
+    """The skill works on selected text, and nothing is selected.
+
+    Let the author select a passage, and send it as `selection`.
+    """
     UPSTREAM_ERROR = "UPSTREAM_ERROR"
+    """The AI provider failed, answered nonsense, or fell silent for too long.
+
+    Try again later; `creonowd ai test` shows what it says.
+    """
     AI_AUTH_FAILED = "AI_AUTH_FAILED"
+    """The AI provider refused the key.
+
+    Check the key: `creonowd ai list` says where it comes from.
+    """
     AI_RATE_LIMITED = "AI_RATE_LIMITED"
+    """The AI provider asks to slow down.
+
+    Try again after `details.retryAfterMs`, if it names a time.
+    """
     AI_MODEL_UNKNOWN = "AI_MODEL_UNKNOWN"
+    """The AI provider does not know the model, or the address is wrong.
+
+    Check both with `creonowd ai list`; `creonowd ai test` tries them.
+    """
     AI_NOT_CONFIGURED = "AI_NOT_CONFIGURED"
+    """No AI provider is configured, or what is configured cannot be used.
+
+    `creonowd ai add` sets one up.
+    """
 
 
 class Language(StrEnum):
@@ -386,47 +539,219 @@ class WarningCode(StrEnum):
     """The codes that warnings in a result begin with."""
 
     CONTEXT_BUDGET_FALLBACK = "CONTEXT_BUDGET_FALLBACK"
+    """The stored budget or the tokenizer's table could not be used; the default budget was, or
+    bytes were counted.
+
+    Set the budget again; install creonowd again if a table is missing.
+    """
     CONTEXT_BUDGET_CLAMPED = "CONTEXT_BUDGET_CLAMPED"
+    """The window has room for more than 64 000 tokens; a prompt has no more than that.
+
+    Nothing; more text makes answers worse and dearer.
+    """
     CONTEXT_WINDOW_REDUCED = "CONTEXT_WINDOW_REDUCED"
+    """The model's server gives it a smaller window than the budget assumes; the prompt was made to
+    fit.
+
+    Give the model a larger window on the server, or lower the budget.
+    """
     CONTEXT_RULES_OVERBUDGET = "CONTEXT_RULES_OVERBUDGET"
+    """The rules are over their share, so characters that the document does not mention were left
+    out.
+
+    Shorten the rules, mark characters `inject: mentioned`, or raise the share of Rules.
+    """
     CONTEXT_MINIMUM_UNMET = "CONTEXT_MINIMUM_UNMET"
+    """A layer got fewer tokens than it is promised, because what stands before it took the room.
+
+    Raise the budget, or shorten what stands before.
+    """
     CONTEXT_CONSTRAINT_LIMIT = "CONTEXT_CONSTRAINT_LIMIT"
+    """There are more constraints than one prompt may hold; the last ones were left out.
+
+    Merge constraints, or limit them to parts of the story with `from` and `until`.
+    """
     CONTEXT_RETRIEVED_CHUNK_LIMIT = "CONTEXT_RETRIEVED_CHUNK_LIMIT"
+    """More passages were found than one prompt may hold.
+
+    Nothing; the best were taken.
+    """
     CONTEXT_RETRIEVED_STARVED = "CONTEXT_RETRIEVED_STARVED"
+    """The document took all the room, so no passage of earlier chapters is in the prompt.
+
+    Declare `surrounding` in the skill, or raise the budget.
+    """
     CONTEXT_CURSOR_CLAMPED = "CONTEXT_CURSOR_CLAMPED"
+    """The cursor was past the end of the document and was moved there.
+
+    Sync the document before you assemble; check the position encoding.
+    """
     IMMEDIATE_UNAVAILABLE = "IMMEDIATE_UNAVAILABLE"
+    """The document is neither open nor on the disk, or cannot be read.
+
+    Check `documentId`: a path below the project's folder.
+    """
     RULES_UNAVAILABLE = "RULES_UNAVAILABLE"
+    """A file of `.creonow/rules` could not be read or makes no sense.
+
+    Mend the file that `sourceRef` names.
+    """
     SETTINGS_UNAVAILABLE = "SETTINGS_UNAVAILABLE"
+    """A file of `.creonow/settings` could not be read.
+
+    Mend the file that `sourceRef` names; save it as UTF-8.
+    """
     CONSTRAINTS_UNAVAILABLE = "CONSTRAINTS_UNAVAILABLE"
+    """`.creonow/rules/constraints.json` could not be read, so the prompt has no constraints.
+
+    Mend the file before the next run.
+    """
     CHARACTERS_UNAVAILABLE = "CHARACTERS_UNAVAILABLE"
+    """A file of `.creonow/characters` could not be read.
+
+    Mend the file that `sourceRef` names.
+    """
     KG_UNAVAILABLE = "KG_UNAVAILABLE"
+    """A host's knowledge graph did not answer in time or failed; its part is missing.
+
+    Look into the host; it is asked again with the next prompt.
+    """
     MEMORY_UNAVAILABLE = "MEMORY_UNAVAILABLE"
+    """The memory, a file or a host's, could not be read; its part is missing.
+
+    Mend `.creonow/settings/memory.json`, or look into the host.
+    """
     RAG_UNAVAILABLE = "RAG_UNAVAILABLE"
+    """The search did not answer in time or failed; no passages are in the prompt.
+
+    Try again; `app:health` says what is wrong if it persists.
+    """
     SOURCE_UNAVAILABLE = "SOURCE_UNAVAILABLE"
+    """A host's own source did not answer in time or failed; its part is missing.
+
+    Look into the host that `sourceRef` names.
+    """
     SOURCE_WARNING = "SOURCE_WARNING"
+    """A host's source has something to say to the person.
+
+    Read the message; it is the host's own.
+    """
     RETRIEVAL_INDEXING = "RETRIEVAL_INDEXING"
+    """The index is still being built; passages may be missing.
+
+    Try again in a moment, or call `context:retrieve` with `wait`.
+    """
     DOCUMENTS_LEFT_OUT = "DOCUMENTS_LEFT_OUT"
+    """The project's folder is too big; only the documents nearest to its top are used.
+
+    Make the novel's own folder the project, or name what is not part of it in `.ignore`.
+    """
     IGNORE_FILE_CUT = "IGNORE_FILE_CUT"
+    """An ignore file is too long; only the lines at its beginning count.
+
+    Shorten it.
+    """
     OUTLINE_UNAVAILABLE = "OUTLINE_UNAVAILABLE"
+    """The outline could not be read.
+
+    Mend the file that `sourceRef` names.
+    """
     RUNS_UNAVAILABLE = "RUNS_UNAVAILABLE"
+    """What recent runs wrote could not be read; the prompt goes without.
+
+    Look at the rights of user data.
+    """
     PROJECT_FILE_INVALID = "PROJECT_FILE_INVALID"
+    """`.creonow/project.json` is not used, because it is no JSON with `version` 1 and, if any, a
+    `language` of `zh` or `en`.
+
+    Mend the file.
+    """
     SKILL_UNKNOWN = "SKILL_UNKNOWN"
+    """There is no such skill, so the general profile was used.
+
+    List the skills with `skill:list`.
+    """
     SKILL_SOURCE_ABSENT = "SKILL_SOURCE_ABSENT"
+    """The skill relies on something that neither the project nor a host gives.
+
+    Write summaries or relations, connect the host, or take it out of the skill.
+    """
     AI_REWRITE_FAILED = "AI_REWRITE_FAILED"
+    """Writing again after a broken constraint failed; the first attempt is the result.
+
+    Run it again; the verdict says what was broken.
+    """
     AI_PARAMETER_DROPPED = "AI_PARAMETER_DROPPED"
+    """The back end does not know a parameter such as `temperature`; it answered without it.
+
+    Take the parameter out of the run, the skill or the back end.
+    """
     PROMPT_TRUNCATED_BY_SERVER = "PROMPT_TRUNCATED_BY_SERVER"
+    """The server read far fewer tokens than were sent, so the model did not see all of the prompt.
+
+    Give the model a larger window on the server.
+    """
     OUTPUT_EMPTY_AFTER_THINKING = "OUTPUT_EMPTY_AFTER_THINKING"
+    """The model spent its whole answer on thinking and wrote nothing.
+
+    Raise `maxOutputTokens`, or lower `effort`.
+    """
     SUMMARY_FALLBACK = "SUMMARY_FALLBACK"
+    """The model could not summarise older rounds; an extract took its place.
+
+    Nothing; it is tried again with the next summary.
+    """
     HISTORY_TORN_LINE = "HISTORY_TORN_LINE"
+    """A crash tore the last line of the history; it was dropped.
+
+    Nothing; the line was never acknowledged.
+    """
     HISTORY_DAMAGED_LINE = "HISTORY_DAMAGED_LINE"
+    """Lines of the history are damaged and were left out.
+
+    Restore the file from a backup if they matter.
+    """
     CODE_LAW_UNAVAILABLE = "CODE_LAW_UNAVAILABLE"
+    """`code_law.md` is there but cannot be read as text.
+
+    Save it as UTF-8.
+    """
     STORY_UNAVAILABLE = "STORY_UNAVAILABLE"
+    """The order of the documents could not be read, so only the current one was used.
+
+    Try again; look at the rights of the project's folder.
+    """
     STORY_PLACE_UNCLEAR = "STORY_PLACE_UNCLEAR"
+    """A `from`, `until` or progression names a place that does not exist, or more than one.
+
+    Name the place as `project:story` lists it.
+    """
     CHARACTER_NAME_AMBIGUOUS = "CHARACTER_NAME_AMBIGUOUS"
+    """A part of a name belongs to several characters and counts for none of them.
+
+    Write `aliases` into their files.
+    """
     SYNOPSIS_UNAVAILABLE = "SYNOPSIS_UNAVAILABLE"
+    """The story so far could not be told in time; it is missing.
+
+    Try again; summaries that are stored come at once.
+    """
     SUMMARY_STALE = "SUMMARY_STALE"
+    """Chapters changed after the author edited their summaries.
+
+    Look at the summaries and edit or confirm them.
+    """
     THREADS_UNAVAILABLE = "THREADS_UNAVAILABLE"
+    """A file of `.creonow/threads` could not be read.
+
+    Mend the file that `sourceRef` names.
+    """
     CONTEXT_THREAD_LIMIT = "CONTEXT_THREAD_LIMIT"
+    """More threads are open than one prompt shows; those due first are shown.
+
+    Mark threads that are resolved.
+    """
 
 
 WARNINGS: dict[WarningCode, Wording] = {

@@ -2,6 +2,10 @@
 
 import pytest
 
+from testing.clients import refuse_undeclared_errors
+
+refuse_undeclared_errors()
+
 
 @pytest.fixture
 def anyio_backend() -> str:

@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 import anyio
 from anyio.abc import Process
 
+from creonowd.channels import ALL_CHANNELS
 from creonowd.daemon.build import build
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.rpc.channel import Role
+from creonowd.rpc.channel import ANY_CHANNEL, Role
 from creonowd.rpc.framing import Framing
 from creonowd.rpc.peer import Merge
 from creonowd.rpc.server import Server
@@ -52,6 +53,7 @@ __all__ = [
     "over_stdio",
     "over_tcp",
     "over_websocket",
+    "refuse_undeclared_errors",
     "running",
 ]
 
@@ -143,6 +145,18 @@ async def running(user_data: Path, *arguments: str) -> AsyncGenerator[Process]:
 def environment(**more: str) -> dict[str, str]:
     """Return the environment of these tests, for a daemon or a command under test."""
     return daemon_environment(os.environ, **more)
+
+
+def refuse_undeclared_errors() -> None:
+    """Make every call of a test fail whose error the contract does not declare for its channel."""
+
+    def check(name: str, error: RpcError) -> None:
+        channel = channels.get(name)
+        declared = ANY_CHANNEL | channel.errors if channel else {error.code}
+        assert error.code in declared, f"{name} gave {error.code}; declare it in its CHANNELS"
+
+    channels = {channel.name: channel for channel in ALL_CHANNELS}
+    Client.on_error = check
 
 
 class RecordingPeer:

@@ -8,13 +8,14 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from creonowd.context.budget import BudgetProfile, fit_to_model
 from creonowd.context.notice import Notice, ShownWarnings, show
-from creonowd.engine.assembly import ShortText
+from creonowd.engine.assembly import ASSEMBLY_ERRORS, ShortText
 from creonowd.engine.services import Session
 from creonowd.engine.skill_run import STREAM, RunId, StreamEvent, excerpt, run_skill
+from creonowd.errors import ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.providers.configured import Readiness, public_url
 from creonowd.providers.local_server import ServerKind, ServerReport
-from creonowd.providers.provider import Call, Purpose
+from creonowd.providers.provider import AI_ERRORS, Call, Purpose
 from creonowd.rpc.channel import Channel, Deadline, Notification, Role
 from creonowd.settings import Backend, BackendName
 from creonowd.workspace.documents import DocumentId
@@ -483,13 +484,25 @@ def _run_info(session: Session, found: DocumentRun) -> RunInfo:
 
 
 CHANNELS = (
-    Channel("ai:skill:run", run_skill, deadline=Deadline.SKILL),
+    Channel(
+        "ai:skill:run",
+        run_skill,
+        deadline=Deadline.SKILL,
+        errors=(*ASSEMBLY_ERRORS, *AI_ERRORS, ErrorCode.CONFLICT),
+    ),
     Channel("ai:skill:cancel", cancel_run),
     Channel("ai:run:accept", accept_run),
     Channel("ai:run:discard", discard_run),
     Channel("ai:run:list", list_runs),
-    Channel("ai:config:get", get_config),
-    Channel("ai:config:set", set_config, role=Role.OWNER),
-    Channel("ai:config:probe", probe_config, role=Role.OWNER, deadline=Deadline.SKILL),
+    Channel("ai:config:get", get_config, errors=(ErrorCode.NOT_FOUND,)),
+    Channel(
+        "ai:config:set",
+        set_config,
+        role=Role.OWNER,
+        errors=(ErrorCode.NOT_FOUND, ErrorCode.CONFLICT),
+    ),
+    Channel(
+        "ai:config:probe", probe_config, role=Role.OWNER, deadline=Deadline.SKILL, errors=AI_ERRORS
+    ),
 )
 NOTIFICATIONS = (Notification(STREAM, StreamEvent),)

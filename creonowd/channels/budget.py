@@ -7,7 +7,7 @@ from creonowd.context.budget import BudgetChange, BudgetProfile
 from creonowd.context.notice import Caution, Notice, show
 from creonowd.context.result import BoundedCount
 from creonowd.engine.services import Session
-from creonowd.errors import WarningCode, Wording
+from creonowd.errors import ErrorCode, WarningCode, Wording
 from creonowd.model import Empty, Params, Result
 from creonowd.rpc.channel import Channel, Role
 from creonowd.tokens.models import CountKind
@@ -165,8 +165,17 @@ async def reset_corrections(session: Session, params: ResetCorrections) -> Learn
 
 CHANNELS = (
     Channel("context:budget:get", get_budget),
-    Channel("context:budget:update", update_budget),
-    Channel("tokens:count", count_tokens),
+    Channel(
+        "context:budget:update",
+        update_budget,
+        errors=(
+            ErrorCode.CONTEXT_BUDGET_CONFLICT,
+            ErrorCode.CONTEXT_BUDGET_INVALID_RATIO,
+            ErrorCode.CONTEXT_BUDGET_INVALID_MINIMUM,
+            ErrorCode.CONTEXT_TOKENIZER_MISMATCH,
+        ),
+    ),
+    Channel("tokens:count", count_tokens, errors=(ErrorCode.CONTEXT_TOKENIZER_MISMATCH,)),
     Channel("tokens:corrections:list", list_corrections),
     Channel("tokens:corrections:reset", reset_corrections, role=Role.OWNER),
 )

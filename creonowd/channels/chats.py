@@ -205,6 +205,10 @@ def _problem(problem: Problem) -> ConversationProblem:
 CHANNELS = (
     Channel("context:creonow:conversations:list", list_conversations),
     Channel("context:creonow:conversations:read", read_conversation),
-    Channel("context:creonow:conversations:save", save_conversation),
-    Channel("context:creonow:conversations:analysis:update", update_analysis),
+    Channel("context:creonow:conversations:save", save_conversation, errors=(ErrorCode.CONFLICT,)),
+    Channel(
+        "context:creonow:conversations:analysis:update",
+        update_analysis,
+        errors=(ErrorCode.CONFLICT,),
+    ),
 )

@@ -263,7 +263,7 @@ def revoke_token(session: Session, params: RevokeToken) -> Revoked:
 
 
 CHANNELS = (
-    Channel("initialize", initialize, open=True),
+    Channel("initialize", initialize, open=True, errors=(ErrorCode.UNSUPPORTED,)),
     Channel("shutdown", shutdown, role=Role.OWNER),
     Channel("exit", leave, role=Role.OWNER),
     Channel("rpc.discover", discover),

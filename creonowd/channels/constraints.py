@@ -4,6 +4,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from creonowd.channels.project import ProjectId
+from creonowd.engine.assembly import ASSEMBLY_ERRORS
 from creonowd.engine.services import Session
 from creonowd.engine.skill_run import check_text
 from creonowd.errors import DaemonError, ErrorCode
@@ -16,6 +17,14 @@ from creonowd.workspace.constraint_file import PATH, Constraint, ConstraintFile,
 from creonowd.workspace.constraints import ConstraintPatch, NewConstraint
 
 PLAIN_VERSION = 1
+
+# What a change of the constraints may fail with.
+CONSTRAINT_ERRORS = (
+    ErrorCode.CONSTRAINT_VALIDATION_ERROR,
+    ErrorCode.CONSTRAINT_NOT_FOUND,
+    ErrorCode.CONSTRAINT_CONFLICT,
+    ErrorCode.CONTEXT_SCOPE_VIOLATION,
+)
 
 
 class PlainConstraints(Model):
@@ -212,11 +221,11 @@ async def _redact(
 
 
 CHANNELS = (
-    Channel("constraints:get", get_constraints),
-    Channel("constraints:set", set_constraints),
-    Channel("constraints:list", list_constraints),
-    Channel("constraints:create", create_constraint),
-    Channel("constraints:update", update_constraint),
-    Channel("constraints:delete", delete_constraint),
-    Channel("constraints:check", check_text),
+    Channel("constraints:get", get_constraints, errors=(ErrorCode.CONSTRAINT_VALIDATION_ERROR,)),
+    Channel("constraints:set", set_constraints, errors=CONSTRAINT_ERRORS),
+    Channel("constraints:list", list_constraints, errors=(ErrorCode.CONSTRAINT_VALIDATION_ERROR,)),
+    Channel("constraints:create", create_constraint, errors=CONSTRAINT_ERRORS),
+    Channel("constraints:update", update_constraint, errors=CONSTRAINT_ERRORS),
+    Channel("constraints:delete", delete_constraint, errors=CONSTRAINT_ERRORS),
+    Channel("constraints:check", check_text, errors=ASSEMBLY_ERRORS),
 )

@@ -6,7 +6,13 @@ from creonowd.context.inspection import InspectMeta, InspectResult, inspect
 from creonowd.context.result import AssembleResult
 from creonowd.context.system_prompt import PrefixComparison
 from creonowd.engine.answers import answer_client
-from creonowd.engine.assembly import AssembleContext, WhatIf, assemble_for_client, compare_prefix
+from creonowd.engine.assembly import (
+    ASSEMBLY_ERRORS,
+    AssembleContext,
+    WhatIf,
+    assemble_for_client,
+    compare_prefix,
+)
 from creonowd.engine.inspection_parts import ShownPart, inspection_parts
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
@@ -59,11 +65,21 @@ def _may_inspect(session: Session, params: InspectContext) -> bool:
 
 
 CHANNELS = (
-    Channel("context:assemble", assemble_context),
+    Channel(
+        "context:assemble",
+        assemble_context,
+        errors=(*ASSEMBLY_ERRORS, ErrorCode.CONTEXT_TOKENIZER_MISMATCH),
+    ),
     Channel(
         "context:inspect",
         inspect_context,
         role=Role.OWNER,
         refusal=ErrorCode.CONTEXT_INSPECT_FORBIDDEN,
+        errors=(
+            *ASSEMBLY_ERRORS,
+            ErrorCode.CONTEXT_TOKENIZER_MISMATCH,
+            ErrorCode.CONTEXT_BUDGET_INVALID_RATIO,
+            ErrorCode.CONTEXT_BUDGET_INVALID_MINIMUM,
+        ),
     ),
 )

@@ -31,6 +31,10 @@ from creonowd.rpc.channel import Channel, Deadline, HostCall, Role
 
 MAX_CLEANED_ITEMS = 1000
 
+# What any call about a conversation may fail with, and one that has a host make a file.
+FILE_ERRORS = (ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.CONTEXT_SCOPE_VIOLATION)
+HOST_ERRORS = (ErrorCode.HOST_ERROR, ErrorCode.DISCONNECTED)
+
 Offset = Annotated[int, Meta(ge=0, le=1 << 53)]
 
 
@@ -605,16 +609,28 @@ async def import_files(session: Session, params: ImportContextFiles) -> ContextF
 
 
 CHANNELS = (
-    Channel("context.list", list_files),
-    Channel("context.read", read_file),
-    Channel("context.tail", tail_file),
-    Channel("context.grep", grep_file),
-    Channel("context:files:put", put_file),
-    Channel("context:files:register", register_file),
-    Channel("context:files:delete", delete_files),
-    Channel("context:files:prune", prune_files),
-    Channel("context:files:stats", file_stats),
-    Channel("context:files:export", export_files, role=Role.OWNER, deadline=Deadline.NONE),
-    Channel("context:files:import", import_files, role=Role.OWNER, deadline=Deadline.NONE),
+    Channel("context.list", list_files, errors=FILE_ERRORS),
+    Channel("context.read", read_file, errors=(*FILE_ERRORS, *HOST_ERRORS)),
+    Channel("context.tail", tail_file, errors=(*FILE_ERRORS, *HOST_ERRORS)),
+    Channel("context.grep", grep_file, errors=(*FILE_ERRORS, *HOST_ERRORS)),
+    Channel("context:files:put", put_file, errors=FILE_ERRORS),
+    Channel("context:files:register", register_file, errors=FILE_ERRORS),
+    Channel("context:files:delete", delete_files, errors=FILE_ERRORS),
+    Channel("context:files:prune", prune_files, errors=FILE_ERRORS),
+    Channel("context:files:stats", file_stats, errors=FILE_ERRORS),
+    Channel(
+        "context:files:export",
+        export_files,
+        role=Role.OWNER,
+        deadline=Deadline.NONE,
+        errors=(*FILE_ERRORS, *HOST_ERRORS),
+    ),
+    Channel(
+        "context:files:import",
+        import_files,
+        role=Role.OWNER,
+        deadline=Deadline.NONE,
+        errors=FILE_ERRORS,
+    ),
 )
 HOST_CALLS = (HostCall(MATERIALISE, Materialise, Materialised),)

@@ -176,7 +176,7 @@ async def _key(session: Session, project_id: str, document_id: str) -> tuple[str
 
 
 CHANNELS = (
-    Channel("context:document:list", list_documents),
-    Channel("context:document:sync", sync_document),
+    Channel("context:document:list", list_documents, errors=(ErrorCode.UNSUPPORTED,)),
+    Channel("context:document:sync", sync_document, errors=(ErrorCode.CONFLICT,)),
     Channel("context:document:close", close_document),
 )

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType
 
+from creonowd.channels.context_files import FILE_ERRORS
 from creonowd.context.notice import Notice, show
 from creonowd.context_files.files import ConversationKey
 from creonowd.context_files.records import ContextRef
@@ -339,10 +340,12 @@ async def code_law_status(session: Session, params: CodeLawStatusOf) -> CodeLawS
 
 
 CHANNELS = (
-    Channel("context:tool:compress", compress_result),
-    Channel("context:history:append", append_history),
-    Channel("context:history:read", read_history),
-    Channel("context:history:clear", clear_history),
-    Channel("context:build", build_context),
+    Channel("context:tool:compress", compress_result, errors=FILE_ERRORS),
+    Channel("context:history:append", append_history, errors=FILE_ERRORS),
+    Channel("context:history:read", read_history, errors=FILE_ERRORS),
+    Channel("context:history:clear", clear_history, errors=FILE_ERRORS),
+    Channel(
+        "context:build", build_context, errors=(*FILE_ERRORS, ErrorCode.CONTEXT_INPUT_TOO_LARGE)
+    ),
     Channel("context:codelaw:status", code_law_status),
 )

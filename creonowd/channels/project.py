@@ -169,7 +169,7 @@ def _info(session: Session, project: Project) -> ProjectInfo:
 CHANNELS = (
     Channel("project:create", create_project),
     Channel("project:list", list_projects),
-    Channel("project:getCurrent", get_current_project),
+    Channel("project:getCurrent", get_current_project, errors=(ErrorCode.NOT_FOUND,)),
     Channel("project:setCurrent", set_current_project),
     Channel("project:delete", delete_project),
     Channel("project:story", read_story),

@@ -223,7 +223,7 @@ def _fault(session: Session, fault: Fault) -> SkillFault:
 
 CHANNELS = (
     Channel("skill:list", list_skills),
-    Channel("skill:read", read_skill),
-    Channel("skill:write", write_skill),
+    Channel("skill:read", read_skill, errors=(ErrorCode.NOT_FOUND,)),
+    Channel("skill:write", write_skill, errors=(ErrorCode.CONFLICT,)),
     Channel("skill:validate", validate_skill),
 )

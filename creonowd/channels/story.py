@@ -11,6 +11,7 @@ from creonowd.engine.chapter_summary import not_in_story, summarise_story
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
+from creonowd.providers.provider import AI_ERRORS
 from creonowd.rpc.channel import Channel, Deadline
 from creonowd.sources.extract import first_sentence
 from creonowd.sources.plot_threads import OPEN, ThreadState, plot_threads, thread_state
@@ -246,7 +247,7 @@ async def list_threads(session: Session, params: ThreadsAt) -> ThreadList:
 
 
 CHANNELS = (
-    Channel("story:summarise", summarise_story, deadline=Deadline.NONE),
+    Channel("story:summarise", summarise_story, deadline=Deadline.NONE, errors=AI_ERRORS),
     Channel("story:summary:list", list_summaries),
     Channel("story:summary:get", get_summary),
     Channel("story:summary:set", set_summary),

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from creonowd.channels.project import ProjectId
 from creonowd.engine.services import Session
+from creonowd.errors import ErrorCode
 from creonowd.model import Empty, Model, Params, Result
 from creonowd.redaction import Redactor
 from creonowd.rpc.access import Grant
@@ -156,7 +157,7 @@ def _redact(redactor: Redactor, name: str) -> str:
 
 
 CHANNELS = (
-    Channel("viewer:open", open_viewer, role=Role.OWNER),
+    Channel("viewer:open", open_viewer, role=Role.OWNER, errors=(ErrorCode.UNSUPPORTED,)),
     Channel("viewer:prove", prove, open=True),
     Channel("viewer:projects", list_projects),
     Channel("viewer:skills", list_skills),

@@ -81,6 +81,15 @@ from creonowd.workspace.projects import Project
 LONGEST_NAME = 256
 NO_SAMPLING = Sampling()
 
+# What an assembly may fail with.
+ASSEMBLY_ERRORS = (
+    ErrorCode.NOT_FOUND,
+    ErrorCode.SKILL_SELECTION_REQUIRED,
+    ErrorCode.CONTEXT_INPUT_TOO_LARGE,
+    ErrorCode.CONTEXT_SCOPE_VIOLATION,
+    ErrorCode.CONTEXT_BACKPRESSURE,
+)
+
 ShortText = Annotated[str, Meta(max_length=LONGEST_NAME)]
 PositionInText = Annotated[int, Meta(ge=0)]
 OutputTokens = Annotated[int, Meta(ge=1, le=MAX_OUTPUT_TOKENS)]

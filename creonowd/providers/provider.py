@@ -12,6 +12,14 @@ from creonowd.model import Model
 from creonowd.text import join_surrogates
 
 LONGEST = 4_000_000
+# What a call to a model may fail with, whoever answers.
+AI_ERRORS = (
+    ErrorCode.AI_NOT_CONFIGURED,
+    ErrorCode.AI_AUTH_FAILED,
+    ErrorCode.AI_RATE_LIMITED,
+    ErrorCode.AI_MODEL_UNKNOWN,
+    ErrorCode.UPSTREAM_ERROR,
+)
 
 OnText = Callable[[str], None]
 

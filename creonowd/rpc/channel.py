@@ -5,7 +5,7 @@ Beside it, what else a contract is made of: payloads, notifications and calls to
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple, get_type_hints
@@ -119,6 +119,26 @@ def invalid_payload(error: msgspec.ValidationError, within: str = "") -> DaemonE
 
 Handler = Callable[[Any, Any], Any] | Callable[[Any, Any], Awaitable[Any]]
 
+# What any channel can give: for the message, the connection or the disk, not for what it does.
+ANY_CHANNEL = frozenset(
+    {
+        ErrorCode.PARSE_ERROR,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.INVALID_ARGUMENT,
+        ErrorCode.IPC_PAYLOAD_TOO_LARGE,
+        ErrorCode.IPC_BACKPRESSURE,
+        ErrorCode.UNAUTHENTICATED,
+        ErrorCode.FORBIDDEN,
+        ErrorCode.CANCELED,
+        ErrorCode.TIMEOUT,
+        ErrorCode.SHUTTING_DOWN,
+        ErrorCode.IO_ERROR,
+        ErrorCode.STORAGE_FULL,
+        ErrorCode.VERSION_TOO_NEW,
+        ErrorCode.INTERNAL,
+    }
+)
+
 
 class Role(StrEnum):
     """What a connection may do. An owner may do all that a renderer may."""
@@ -143,7 +163,8 @@ class Channel:
     A handler that is a plain function runs inline; a coroutine function gets a task. An `open`
     channel may be called without a token. One with `envelope` returns failures as a result
     `{ok: false, error}` and never fails as a call. `refusal` is the code for a connection that
-    lacks the role.
+    lacks the role. `errors` are those that it can give beside those of `ANY_CHANNEL` and, if its
+    payload names a project, NOT_FOUND.
     """
 
     def __init__(
@@ -156,6 +177,7 @@ class Channel:
         open: bool = False,  # noqa: A002 - the word for a channel that needs no token
         envelope: bool = False,
         refusal: ErrorCode = ErrorCode.FORBIDDEN,
+        errors: Iterable[ErrorCode] = (),
     ) -> None:
         self.name = name
         self.handler = handler
@@ -164,6 +186,7 @@ class Channel:
         self.open = open
         self.envelope = envelope
         self.refusal = refusal
+        self._errors = errors
 
     @cached_property
     def inline(self) -> bool:
@@ -193,6 +216,13 @@ class Channel:
     def result(self) -> Any:
         """The type of the result."""
         return self._hints.get("return", None)
+
+    @property
+    def errors(self) -> frozenset[ErrorCode]:
+        """The codes that it can give, less those that any channel can."""
+        names_a_project = any(f.name == "project_id" for f in msgspec.structs.fields(self.params))
+        own = {ErrorCode.NOT_FOUND} if names_a_project else set[ErrorCode]()
+        return frozenset(own.union(self._errors, {self.refusal})) - ANY_CHANNEL
 
     @property
     def summary(self) -> str:

@@ -1244,79 +1244,227 @@ export interface Envelope {
 
 /** The stable string that clients test. */
 export type ErrorCode =
-  /** The AI provider refused the key; check it. */
+  /**
+   * The AI provider refused the key.
+   *
+   * Check the key: `creonowd ai list` says where it comes from.
+   */
   | "AI_AUTH_FAILED"
-  /** The AI provider does not know the model; check its name and the address. */
+  /**
+   * The AI provider does not know the model, or the address is wrong.
+   *
+   * Check both with `creonowd ai list`; `creonowd ai test` tries them.
+   */
   | "AI_MODEL_UNKNOWN"
-  /** No AI provider is configured; `creonowd ai add` does that. */
+  /**
+   * No AI provider is configured, or what is configured cannot be used.
+   *
+   * `creonowd ai add` sets one up.
+   */
   | "AI_NOT_CONFIGURED"
-  /** The AI provider asks to slow down; try again later. */
+  /**
+   * The AI provider asks to slow down.
+   *
+   * Try again after `details.retryAfterMs`, if it names a time.
+   */
   | "AI_RATE_LIMITED"
-  /** The request was cancelled. */
+  /**
+   * The client sent `$/cancelRequest` or `ai:skill:cancel`, or its page went away.
+   *
+   * Nothing; what was done so far is kept where the channel says so.
+   */
   | "CANCELED"
-  /** Someone else changed this first; look again. */
+  /**
+   * Someone else changed the same thing first, or the version that an edit was made for is not the daemon's.
+   *
+   * Read it again and repeat the change; for a document, send the whole text.
+   */
   | "CONFLICT"
-  /** The constraints changed, or this one exists already; list them again. */
+  /**
+   * `expectedRevision` is not the file's any more, or a constraint of this text exists.
+   *
+   * List them again and repeat the change.
+   */
   | "CONSTRAINT_CONFLICT"
-  /** There is no such constraint; list them again. */
+  /**
+   * There is no constraint of this id.
+   *
+   * List them again.
+   */
   | "CONSTRAINT_NOT_FOUND"
-  /** The constraint or the constraints file is not valid. */
+  /**
+   * A constraint's text, type, priority or place is not valid, or `.creonow/rules/constraints.json` is broken.
+   *
+   * Mend the field or the file that the message names.
+   */
   | "CONSTRAINT_VALIDATION_ERROR"
-  /** Too many assemblies of this document wait; try again soon. */
+  /**
+   * Too many assemblies of this document run and wait.
+   *
+   * Try again soon; an editor should wait for the author to pause.
+   */
   | "CONTEXT_BACKPRESSURE"
-  /** The budget was changed by someone else; read it again. */
+  /**
+   * `version` is not the budget's any more.
+   *
+   * Read it with `context:budget:get` and repeat the change.
+   */
   | "CONTEXT_BUDGET_CONFLICT"
-  /** The budget minimums are not valid. */
+  /**
+   * A minimum is no whole number, or all together are over the total.
+   *
+   * Lower the minimums, or raise the total.
+   */
   | "CONTEXT_BUDGET_INVALID_MINIMUM"
-  /** The budget ratios are not valid. */
+  /**
+   * A ratio is not between 0 and 1, or all together are over 1.
+   *
+   * Lower the ratios.
+   */
   | "CONTEXT_BUDGET_INVALID_RATIO"
-  /** The input is larger than one assembly may be; narrow it. */
+  /**
+   * What may not be cut (rules that are never left out, the selection, the instruction) is larger than the whole budget.
+   *
+   * Shorten it, or raise the budget.
+   */
   | "CONTEXT_INPUT_TOO_LARGE"
-  /** Inspecting needs `debugMode: true`, an owner's connection and a daemon started with --debug; `creonowd view` brings all of that along. */
+  /**
+   * `context:inspect` needs `debugMode: true`, an owner, and a daemon with `--debug` or a page that `creonowd view` opened.
+   *
+   * Use `creonowd view`, or start the daemon with `--debug`.
+   */
   | "CONTEXT_INSPECT_FORBIDDEN"
-  /** The text belongs to another project or scope. */
+  /**
+   * A host's chunk belongs to another project, or a path leads outside of the project.
+   *
+   * Mend the host or the path; nothing of another project may enter a prompt.
+   */
   | "CONTEXT_SCOPE_VIOLATION"
-  /** The request names another tokenizer or version; `context:budget:get` returns the right one. */
+  /**
+   * The request names another tokenizer or version than that of the model.
+   *
+   * Leave it out, or take the one that `context:budget:get` returns.
+   */
   | "CONTEXT_TOKENIZER_MISMATCH"
-  /** The other side has gone. */
+  /**
+   * The client that should answer, such as a host's source, has gone.
+   *
+   * Connect it again.
+   */
   | "DISCONNECTED"
-  /** This connection may not do that; an owner's may. */
+  /**
+   * The connection's role or token does not allow it.
+   *
+   * Let the main process, which is an owner, make the call.
+   */
   | "FORBIDDEN"
-  /** The host answered with an error. */
+  /**
+   * The host answered the daemon's call with an error.
+   *
+   * Look into the host; the message repeats its own.
+   */
   | "HOST_ERROR"
-  /** Something went wrong inside the daemon. */
+  /**
+   * A defect of the daemon. The client gets a reference only.
+   *
+   * Look in `<userData>/logs/main.log` under `details.reference` and report it.
+   */
   | "INTERNAL"
-  /** The payload does not fit the channel. */
+  /**
+   * A field is missing, of the wrong type or outside its limits; `details.field` names it.
+   *
+   * Mend the payload; `creonowd call CHANNEL --help` lists the fields.
+   */
   | "INVALID_ARGUMENT"
-  /** The message is not a JSON-RPC 2.0 request. */
+  /**
+   * The JSON is no JSON-RPC 2.0 request, or reuses the id of a request that is still in flight.
+   *
+   * Send `jsonrpc`, `method` and an id of its own with each request.
+   */
   | "INVALID_REQUEST"
-  /** The disk refused; check rights and space, then try again. */
+  /**
+   * The disk refused: rights, a lock, a folder that is gone.
+   *
+   * Check the rights of the named file, then try again.
+   */
   | "IO_ERROR"
-  /** Too many requests are in flight on this connection; wait for replies. */
+  /**
+   * Too many requests of this connection wait for their replies.
+   *
+   * Wait for replies, then send the next; `details.retryAfterMs` says when.
+   */
   | "IPC_BACKPRESSURE"
-  /** There is no such channel; `rpc.discover` lists them. */
+  /**
+   * There is no channel of this name, or the app's bridge does not let pages call it.
+   *
+   * Check the spelling against `creonowd call --list`.
+   */
   | "IPC_CHANNEL_FORBIDDEN"
-  /** The message is larger than the limit. */
+  /**
+   * The message is larger than `limits.maxMessageBytes` of `initialize`.
+   *
+   * Send less: edits instead of the whole text, a context file instead of an inline output.
+   */
   | "IPC_PAYLOAD_TOO_LARGE"
-  /** There is no such thing. */
+  /**
+   * The project, document, file, skill, run or conversation does not exist, or not any more.
+   *
+   * List again what there is.
+   */
   | "NOT_FOUND"
-  /** The message is not valid JSON. */
+  /**
+   * The bytes are no JSON, no UTF-8, or nested too deeply.
+   *
+   * Send one JSON-RPC object per message; a program that builds JSON by hand is the usual culprit.
+   */
   | "PARSE_ERROR"
-  /** The daemon is shutting down. */
+  /**
+   * The daemon takes no new requests because it is ending.
+   *
+   * Connect to the next one; the Electron package does that by itself.
+   */
   | "SHUTTING_DOWN"
-  /** This skill works on selected text; select some and send it as `selection`. */
+  /**
+   * The skill works on selected text, and nothing is selected.
+   *
+   * Let the author select a passage, and send it as `selection`.
+   */
   | "SKILL_SELECTION_REQUIRED"
-  /** The disk is full; free some space and try again. */
+  /**
+   * The disk, or the quota, is full. Nothing was half written.
+   *
+   * Free some space and try again.
+   */
   | "STORAGE_FULL"
-  /** The request took too long; try again, or allow it more with `_meta.timeoutMs`. */
+  /**
+   * The request took longer than its deadline.
+   *
+   * Try again, or allow it more with `_meta.timeoutMs`.
+   */
   | "TIMEOUT"
-  /** This connection has not shown a valid token; send it with `initialize`. */
+  /**
+   * The connection has shown no token, a wrong one, or one that ran out or was revoked.
+   *
+   * Send a token from `endpoint.json` or `session:grant` with `initialize`; open the viewer anew.
+   */
   | "UNAUTHENTICATED"
-  /** This is not supported. */
+  /**
+   * This daemon, platform or provider cannot do it, or the client speaks a protocol that is too old.
+   *
+   * Follow the message; update the older of the two sides.
+   */
   | "UNSUPPORTED"
-  /** The AI provider failed; try again later. */
+  /**
+   * The AI provider failed, answered nonsense, or fell silent for too long.
+   *
+   * Try again later; `creonowd ai test` shows what it says.
+   */
   | "UPSTREAM_ERROR"
-  /** The file was written by a newer version; update creonowd. */
+  /**
+   * A file was written by a newer version of the daemon; it is left alone.
+   *
+   * Update creonowd.
+   */
   | "VERSION_TOO_NEW";
 
 /** The absolute path of the archive to write. */
@@ -4054,89 +4202,257 @@ export interface Violation {
 
 /** The codes that warnings in a result begin with. */
 export type WarningCode =
-  /** The back end does not know the named parameter; it answered without it. */
+  /**
+   * The back end does not know a parameter such as `temperature`; it answered without it.
+   *
+   * Take the parameter out of the run, the skill or the back end.
+   */
   | "AI_PARAMETER_DROPPED"
-  /** Writing again failed with the named code; the first attempt is given. */
+  /**
+   * Writing again after a broken constraint failed; the first attempt is the result.
+   *
+   * Run it again; the verdict says what was broken.
+   */
   | "AI_REWRITE_FAILED"
-  /** A character file could not be read. */
+  /**
+   * A file of `.creonow/characters` could not be read.
+   *
+   * Mend the file that `sourceRef` names.
+   */
   | "CHARACTERS_UNAVAILABLE"
-  /** A part of a name belongs to several characters and so counts for none. */
+  /**
+   * A part of a name belongs to several characters and counts for none of them.
+   *
+   * Write `aliases` into their files.
+   */
   | "CHARACTER_NAME_AMBIGUOUS"
-  /** code_law.md is there but cannot be read as text. */
+  /**
+   * `code_law.md` is there but cannot be read as text.
+   *
+   * Save it as UTF-8.
+   */
   | "CODE_LAW_UNAVAILABLE"
-  /** The constraints file could not be read, so the prompt has no constraints. */
+  /**
+   * `.creonow/rules/constraints.json` could not be read, so the prompt has no constraints.
+   *
+   * Mend the file before the next run.
+   */
   | "CONSTRAINTS_UNAVAILABLE"
-  /** The window has room for more than 64 000 tokens; a prompt has no more than that. */
+  /**
+   * The window has room for more than 64 000 tokens; a prompt has no more than that.
+   *
+   * Nothing; more text makes answers worse and dearer.
+   */
   | "CONTEXT_BUDGET_CLAMPED"
-  /** The budget or the tokenizer could not be used; the default profile was. */
+  /**
+   * The stored budget or the tokenizer's table could not be used; the default budget was, or bytes were counted.
+   *
+   * Set the budget again; install creonowd again if a table is missing.
+   */
   | "CONTEXT_BUDGET_FALLBACK"
-  /** There are more constraints than one assembly may hold; the last ones were left out. */
+  /**
+   * There are more constraints than one prompt may hold; the last ones were left out.
+   *
+   * Merge constraints, or limit them to parts of the story with `from` and `until`.
+   */
   | "CONTEXT_CONSTRAINT_LIMIT"
-  /** The cursor was past the end of the document and was moved there. */
+  /**
+   * The cursor was past the end of the document and was moved there.
+   *
+   * Sync the document before you assemble; check the position encoding.
+   */
   | "CONTEXT_CURSOR_CLAMPED"
-  /** The named layer has more text than it was given room for: its tokens, its minimum. */
+  /**
+   * A layer got fewer tokens than it is promised, because what stands before it took the room.
+   *
+   * Raise the budget, or shorten what stands before.
+   */
   | "CONTEXT_MINIMUM_UNMET"
-  /** More passages were found than one assembly may hold. */
+  /**
+   * More passages were found than one prompt may hold.
+   *
+   * Nothing; the best were taken.
+   */
   | "CONTEXT_RETRIEVED_CHUNK_LIMIT"
-  /** The document left no room for passages; declare `surrounding` in the skill. */
+  /**
+   * The document took all the room, so no passage of earlier chapters is in the prompt.
+   *
+   * Declare `surrounding` in the skill, or raise the budget.
+   */
   | "CONTEXT_RETRIEVED_STARVED"
-  /** Rules are over their line; the least relevant entities were left out. */
+  /**
+   * The rules are over their share, so characters that the document does not mention were left out.
+   *
+   * Shorten the rules, mark characters `inject: mentioned`, or raise the share of Rules.
+   */
   | "CONTEXT_RULES_OVERBUDGET"
-  /** More threads are open than one prompt shows; those due first are shown. */
+  /**
+   * More threads are open than one prompt shows; those due first are shown.
+   *
+   * Mark threads that are resolved.
+   */
   | "CONTEXT_THREAD_LIMIT"
-  /** The model's window is smaller than the budget's; the prompt was made to fit. */
+  /**
+   * The model's server gives it a smaller window than the budget assumes; the prompt was made to fit.
+   *
+   * Give the model a larger window on the server, or lower the budget.
+   */
   | "CONTEXT_WINDOW_REDUCED"
-  /** The project's folder is too big; only the documents nearest to its top are used. */
+  /**
+   * The project's folder is too big; only the documents nearest to its top are used.
+   *
+   * Make the novel's own folder the project, or name what is not part of it in `.ignore`.
+   */
   | "DOCUMENTS_LEFT_OUT"
-  /** Lines of the history were damaged and left out; the number follows. */
+  /**
+   * Lines of the history are damaged and were left out.
+   *
+   * Restore the file from a backup if they matter.
+   */
   | "HISTORY_DAMAGED_LINE"
-  /** The last line of the history was torn by a crash and was dropped. */
+  /**
+   * A crash tore the last line of the history; it was dropped.
+   *
+   * Nothing; the line was never acknowledged.
+   */
   | "HISTORY_TORN_LINE"
-  /** An ignore file is too long; only the lines at its beginning count. */
+  /**
+   * An ignore file is too long; only the lines at its beginning count.
+   *
+   * Shorten it.
+   */
   | "IGNORE_FILE_CUT"
-  /** The named document is not open and not on disk, or cannot be read. */
+  /**
+   * The document is neither open nor on the disk, or cannot be read.
+   *
+   * Check `documentId`: a path below the project's folder.
+   */
   | "IMMEDIATE_UNAVAILABLE"
-  /** The knowledge graph did not answer; its part is missing. */
+  /**
+   * A host's knowledge graph did not answer in time or failed; its part is missing.
+   *
+   * Look into the host; it is asked again with the next prompt.
+   */
   | "KG_UNAVAILABLE"
-  /** The memory did not answer; its part is missing. */
+  /**
+   * The memory, a file or a host's, could not be read; its part is missing.
+   *
+   * Mend `.creonow/settings/memory.json`, or look into the host.
+   */
   | "MEMORY_UNAVAILABLE"
-  /** The outline could not be read. */
+  /**
+   * The outline could not be read.
+   *
+   * Mend the file that `sourceRef` names.
+   */
   | "OUTLINE_UNAVAILABLE"
-  /** The model spent its whole answer on thinking and wrote nothing. */
+  /**
+   * The model spent its whole answer on thinking and wrote nothing.
+   *
+   * Raise `maxOutputTokens`, or lower `effort`.
+   */
   | "OUTPUT_EMPTY_AFTER_THINKING"
-  /** .creonow/project.json is not used: it must be JSON with `version` 1 and, if any, a `language` of zh or en. */
+  /**
+   * `.creonow/project.json` is not used, because it is no JSON with `version` 1 and, if any, a `language` of `zh` or `en`.
+   *
+   * Mend the file.
+   */
   | "PROJECT_FILE_INVALID"
-  /** The server read far less than it was sent, so the model did not see all of the prompt. */
+  /**
+   * The server read far fewer tokens than were sent, so the model did not see all of the prompt.
+   *
+   * Give the model a larger window on the server.
+   */
   | "PROMPT_TRUNCATED_BY_SERVER"
-  /** Retrieval did not answer; its part is missing. */
+  /**
+   * The search did not answer in time or failed; no passages are in the prompt.
+   *
+   * Try again; `app:health` says what is wrong if it persists.
+   */
   | "RAG_UNAVAILABLE"
-  /** The index is still being built; passages may be missing. */
+  /**
+   * The index is still being built; passages may be missing.
+   *
+   * Try again in a moment, or call `context:retrieve` with `wait`.
+   */
   | "RETRIEVAL_INDEXING"
-  /** A rules file could not be read. */
+  /**
+   * A file of `.creonow/rules` could not be read or makes no sense.
+   *
+   * Mend the file that `sourceRef` names.
+   */
   | "RULES_UNAVAILABLE"
-  /** The summaries of recent runs could not be read. */
+  /**
+   * What recent runs wrote could not be read; the prompt goes without.
+   *
+   * Look at the rights of user data.
+   */
   | "RUNS_UNAVAILABLE"
-  /** A settings file could not be read. */
+  /**
+   * A file of `.creonow/settings` could not be read.
+   *
+   * Mend the file that `sourceRef` names; save it as UTF-8.
+   */
   | "SETTINGS_UNAVAILABLE"
-  /** The skill asks for a source that nobody offers. */
+  /**
+   * The skill relies on something that neither the project nor a host gives.
+   *
+   * Write summaries or relations, connect the host, or take it out of the skill.
+   */
   | "SKILL_SOURCE_ABSENT"
-  /** There is no such skill; the general profile was used. `skill:list` names all skills. */
+  /**
+   * There is no such skill, so the general profile was used.
+   *
+   * List the skills with `skill:list`.
+   */
   | "SKILL_UNKNOWN"
-  /** A host source did not answer; its part is missing. */
+  /**
+   * A host's own source did not answer in time or failed; its part is missing.
+   *
+   * Look into the host that `sourceRef` names.
+   */
   | "SOURCE_UNAVAILABLE"
-  /** The named host source has something to say. */
+  /**
+   * A host's source has something to say to the person.
+   *
+   * Read the message; it is the host's own.
+   */
   | "SOURCE_WARNING"
-  /** A `from`, `until` or progression names a place that is unknown or not the only one. */
+  /**
+   * A `from`, `until` or progression names a place that does not exist, or more than one.
+   *
+   * Name the place as `project:story` lists it.
+   */
   | "STORY_PLACE_UNCLEAR"
-  /** The order of the documents could not be read, so only the current one was used. */
+  /**
+   * The order of the documents could not be read, so only the current one was used.
+   *
+   * Try again; look at the rights of the project's folder.
+   */
   | "STORY_UNAVAILABLE"
-  /** The model could not summarise; an extract took its place. */
+  /**
+   * The model could not summarise older rounds; an extract took its place.
+   *
+   * Nothing; it is tried again with the next summary.
+   */
   | "SUMMARY_FALLBACK"
-  /** Chapters changed after their summaries were edited. */
+  /**
+   * Chapters changed after the author edited their summaries.
+   *
+   * Look at the summaries and edit or confirm them.
+   */
   | "SUMMARY_STALE"
-  /** The story so far could not be told in time; it is missing. */
+  /**
+   * The story so far could not be told in time; it is missing.
+   *
+   * Try again; summaries that are stored come at once.
+   */
   | "SYNOPSIS_UNAVAILABLE"
-  /** A file of `.creonow/threads` could not be read. */
+  /**
+   * A file of `.creonow/threads` could not be read.
+   *
+   * Mend the file that `sourceRef` names.
+   */
   | "THREADS_UNAVAILABLE";
 
 /** Whether this connection watches the project now. */

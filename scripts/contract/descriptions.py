@@ -62,7 +62,7 @@ def _described(body: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
         if name and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
             text = after.value.value
             if isinstance(text, str):
-                yield name, " ".join(text.split())
+                yield name, "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
 def _assigned(statement: ast.stmt) -> str | None:

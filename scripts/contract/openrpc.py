@@ -12,6 +12,7 @@ import msgspec.inspect as mi
 
 from creonowd.errors import CATALOGUE, WARNINGS, ErrorCode, WarningCode
 from creonowd.rpc.channel import (
+    ANY_CHANNEL,
     NOTIFICATIONS,
     Channel,
     Contract,
@@ -23,12 +24,6 @@ from scripts.contract.descriptions import field_descriptions, member_description
 
 OPENRPC = "1.3.2"
 SCHEMAS = "#/components/schemas/"
-
-# What these members mean stands in the catalogues, in both languages.
-CODE_TEXTS: dict[type[Enum], dict[Any, str]] = {
-    ErrorCode: {code.value: CATALOGUE[code].english for code in ErrorCode},
-    WarningCode: {code.value: WARNINGS[code].english for code in WarningCode},
-}
 
 Schema = dict[str, Any]
 
@@ -87,7 +82,7 @@ def _describe_fields(schema: Schema, struct: type[msgspec.Struct]) -> Schema:
 
 def _describe_members(schema: Schema, kind: type[Enum]) -> Schema:
     """Add what the docstring below each member says; refuse a member that has none."""
-    texts = CODE_TEXTS.get(kind) or member_descriptions(kind)
+    texts = member_descriptions(kind)
     if bare := sorted(str(value) for value in schema["enum"] if value not in texts):
         raise ValueError(f"{kind.__name__} has no docstring below {', '.join(bare)}")
     return {**schema, "x-enumDescriptions": {value: texts[value] for value in schema["enum"]}}
@@ -125,25 +120,26 @@ def _classes_in(node: Any, seen: set[type]) -> Iterator[type[msgspec.Struct] | t
 
 def _reachable(roots: Iterator[Schema], schemas: Mapping[str, Schema]) -> set[str]:
     found: set[str] = set()
-    waiting = [name for root in roots for name in _named_in(root)]
+    waiting = [name for root in roots for name in named_in(root)]
     while waiting:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            waiting.extend(_named_in(schemas[name]))
+            waiting.extend(named_in(schemas[name]))
     return found
 
 
-def _named_in(schema: Any) -> Iterator[str]:
+def named_in(schema: Any) -> Iterator[str]:
+    """Find the named types that a schema refers to."""
     if isinstance(schema, dict):
         node = cast("Schema", schema)
         if isinstance(reference := node.get("$ref"), str):
             yield reference.removeprefix(SCHEMAS)
         for value in node.values():
-            yield from _named_in(value)
+            yield from named_in(value)
     elif isinstance(schema, list):
         for item in cast("list[Any]", schema):
-            yield from _named_in(item)
+            yield from named_in(item)
 
 
 def _normalise(schema: Any) -> Any:
@@ -165,12 +161,14 @@ def _order(schema: Schema) -> tuple[bool, bytes]:
     return schema.get("type") == "null", msgspec.json.encode(schema, order="sorted")
 
 
-def describe(contract: Contract) -> Schema:
+def describe(contract: Contract, exchanges: Mapping[str, Any] | None = None) -> Schema:
     """Make the OpenRPC document: `protocol/openrpc.json`, and what `rpc.discover` serves.
 
-    `x-role` and `x-deadline` of a method are who may call it and for how long; `x-notifications`
-    and `x-hostCalls` list what the daemon sends unasked.
+    `x-role` and `x-deadline` of a method are who may call it and for how long; `errors` of a method
+    are its own, `x-anyError` are those that any may give. `x-notifications` and `x-hostCalls` list
+    what the daemon sends unasked. `exchanges` are captured payloads and results, by channel.
     """
+    captured = exchanges or {}
     channels = sorted(contract.channels, key=_name)
     events = sorted((*NOTIFICATIONS, *contract.notifications), key=_name)
     calls = sorted(contract.host_calls, key=_name)
@@ -186,7 +184,8 @@ def describe(contract: Contract) -> Schema:
     return {
         "openrpc": OPENRPC,
         "info": {"title": "creonowd", "version": str(contract.version)},
-        "methods": [_method(channel, types) for channel in channels],
+        "methods": [_method(one, types, captured.get(one.name)) for one in channels],
+        "x-anyError": [_error_ref(code) for code in sorted(ANY_CHANNEL)],
         "x-notifications": [_event(event, types) for event in events],
         "x-hostCalls": [_host_call(call, types) for call in calls],
         "x-warnings": {code.value: WARNINGS[code].english for code in sorted(WarningCode)},
@@ -208,7 +207,7 @@ def _name(row: Channel | Notification | HostCall) -> str:
     return row.name
 
 
-def _method(channel: Channel, types: Components) -> Schema:
+def _method(channel: Channel, types: Components, exchange: Any) -> Schema:
     summary, _, rest = (inspect.getdoc(channel.handler) or "").partition("\n\n")
     payload = types.struct(channel.params)
     return {
@@ -218,9 +217,24 @@ def _method(channel: Channel, types: Components) -> Schema:
         "paramStructure": "by-name",
         "params": list(_params(payload)),
         "result": {"name": "result", "schema": types.of(channel.result)},
+        "errors": [_error_ref(code) for code in sorted(channel.errors)],
+        **({"examples": [_example(exchange)]} if exchange else {}),
         "x-payload": types.of(channel.params),
         "x-role": channel.role.value,
         "x-deadline": channel.deadline.value,
+    }
+
+
+def _error_ref(code: ErrorCode) -> Schema:
+    return {"$ref": f"#/components/errors/{code.value}"}
+
+
+def _example(exchange: Any) -> Schema:
+    """Spell an exchange as OpenRPC pairs them; long texts and lists of it are cut."""
+    return {
+        "name": "captured",
+        "params": [{"name": name, "value": held} for name, held in exchange["payload"].items()],
+        "result": {"name": "result", "value": exchange["result"]},
     }
 
 

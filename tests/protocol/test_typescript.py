@@ -111,8 +111,8 @@ TEXT = declarations(Channel("pen:write", write), Channel("pen:idle", idle, role=
         '  "pen:refill": { request: Spilt; result: Empty };\n',
         'export type RendererChannel =\n  | "pen:write";\n',
         'export type OwnerChannel =\n  | "pen:idle";\n',
-        '  /** The AI provider refused the key; check it. */\n  | "AI_AUTH_FAILED"\n',
-        'it answered without it. */\n  | "AI_PARAMETER_DROPPED"\n',
+        'says where it comes from.\n   */\n  | "AI_AUTH_FAILED"\n',
+        'the skill or the back end.\n   */\n  | "AI_PARAMETER_DROPPED"\n',
     ],
 )
 def test_a_type_is_declared(expected: str) -> None:
