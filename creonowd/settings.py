@@ -128,6 +128,9 @@ class Settings(Model, forbid_unknown_fields=True):
 
     version: Annotated[int, Meta(description="format of settings.json", ge=1, le=1)] = 1
     debug: Annotated[bool, Meta(description="allow context:inspect to owners")] = False
+    document_writes: Annotated[
+        bool, Meta(description="allow owners to change documents with context:document:write")
+    ] = False
     e2e: Annotated[bool, Meta(description="run under an end-to-end harness")] = False
     deterministic: Annotated[
         bool, Meta(description="count ids and clock instead of rolling them; for harnesses")

@@ -58,6 +58,8 @@ class PlainConstraintsAt(Result):
     """SHA-256 of the file's bytes; send it as `expectedRevision` with the next change."""
     redaction_evidence: list[RedactionEvidence] | UnsetType = UNSET
     """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
+    undo: str | UnsetType = UNSET
+    """What `context:undo` takes the change back with: the same ids in the same places."""
 
 
 class CreateConstraint(Params):
@@ -118,6 +120,8 @@ class ConstraintAt(Result):
     """SHA-256 of the file's bytes after the change."""
     redaction_evidence: list[RedactionEvidence] | UnsetType = UNSET
     """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
+    undo: str | UnsetType = UNSET
+    """What `context:undo` takes the change back with: the same ids in the same places."""
 
 
 class DeletedConstraint(Result):
@@ -127,6 +131,8 @@ class DeletedConstraint(Result):
     """The id that exists no more."""
     revision: str
     """SHA-256 of the file's bytes after the change."""
+    undo: str | UnsetType = UNSET
+    """What `context:undo` takes the change back with: the same ids in the same places."""
 
 
 async def get_constraints(session: Session, params: ProjectId) -> PlainConstraintsAt:
@@ -177,7 +183,11 @@ async def delete_constraint(session: Session, params: DeleteConstraint) -> Delet
     project = await session.projects.find(params.project_id)
     _refuse_blank(params.constraint_id)
     file = await session.constraints.delete(project, params.constraint_id, params.expected_revision)
-    return DeletedConstraint(deleted_constraint_id=params.constraint_id, revision=file.revision)
+    return DeletedConstraint(
+        deleted_constraint_id=params.constraint_id,
+        revision=file.revision,
+        undo=file.undo or UNSET,
+    )
 
 
 def _refuse_blank(constraint_id: str) -> None:
@@ -196,6 +206,7 @@ async def _plain_constraints(
         constraints=PlainConstraints(version=PLAIN_VERSION, items=[each.text for each in clean]),
         revision=file.revision,
         redaction_evidence=evidence,
+        undo=file.undo or UNSET,
     )
 
 
@@ -204,7 +215,12 @@ async def _one(
 ) -> ConstraintAt:
     found = [constraint for constraint in file.constraints if constraint.id == constraint_id]
     (clean,), evidence = await _redact(session, project_id, found)
-    return ConstraintAt(constraint=clean, revision=file.revision, redaction_evidence=evidence)
+    return ConstraintAt(
+        constraint=clean,
+        revision=file.revision,
+        redaction_evidence=evidence,
+        undo=file.undo or UNSET,
+    )
 
 
 async def _redact(

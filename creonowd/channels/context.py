@@ -14,7 +14,7 @@ from creonowd.engine.assembly import (
     compare_prefix,
 )
 from creonowd.engine.inspection_parts import ShownPart, inspection_parts
-from creonowd.engine.services import Session
+from creonowd.engine.services import Session, may_inspect
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.channel import Channel, Role
 
@@ -44,7 +44,7 @@ async def assemble_context(session: Session, params: AssembleContext) -> Assembl
 
 async def inspect_context(session: Session, params: InspectContext) -> InspectResult:
     """Return what an assembly is made of; only for owners in debug mode."""
-    if not _may_inspect(session, params):
+    if not (params.debug_mode and may_inspect(session)):
         log.warning("context_inspect_forbidden", role=session.peer.role, peer=session.peer.id)
         raise DaemonError(ErrorCode.CONTEXT_INSPECT_FORBIDDEN)
     result = await assemble_for_client(session, params, params.what_if)
@@ -57,11 +57,6 @@ async def inspect_context(session: Session, params: InspectContext) -> InspectRe
     )
     parts = await inspection_parts(session, result, params.show)
     return inspect(result.assembly, comparison, result.target, meta, parts)
-
-
-def _may_inspect(session: Session, params: InspectContext) -> bool:
-    owner = session.peer.role is Role.OWNER
-    return params.debug_mode and owner and (session.settings.debug or session.connection.inspects)
 
 
 CHANNELS = (

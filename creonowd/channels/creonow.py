@@ -13,7 +13,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.logs import log_redaction
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import PLACEHOLDER, RedactionEvidence, Redactor
-from creonowd.rpc.channel import Channel, Notification
+from creonowd.rpc.channel import Channel, Notification, Role
 from creonowd.rpc.peer import Peer
 from creonowd.text import as_text, is_json
 from creonowd.threads import call_in_thread
@@ -27,6 +27,7 @@ from creonowd.workspace.creonow_tree import (
     layers_of,
 )
 from creonowd.workspace.documents import spell_out
+from creonowd.workspace.file_edits import revision_of
 from creonowd.workspace.projects import Project
 from creonowd.workspace.watcher import ProjectChange
 
@@ -157,6 +158,38 @@ class CreonowChanged(Model):
     watching: bool | UnsetType = UNSET
     """False if the watcher has failed; call `context:creonow:watch:start` again. Otherwise
     absent."""
+
+
+class UndoChange(Params):
+    """A change of a file that a reply gave an `undo` for."""
+
+    project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
+    undo: str
+    """The `undo` of that reply."""
+
+
+class UndoneChange(Result):
+    """The file as it was before."""
+
+    path: str
+    """The file, relative to the project."""
+    revision: str
+    """The SHA-256 of its bytes."""
+    undo: str
+    """What makes the change again."""
+
+
+async def undo_change(session: Session, params: UndoChange) -> UndoneChange:
+    """Take back a change of a file, byte for byte; CONFLICT if it has changed again since."""
+    project = await session.projects.find(params.project_id)
+    undone = await to_thread.run_sync(session.edits.undo_now, project.root, params.undo)
+    log.info("file_change_undone", project_id=project.project_id)
+    return UndoneChange(
+        path=session.redactor.redact_name(undone.path),
+        revision=revision_of(undone.data),
+        undo=undone.undo,
+    )
 
 
 async def ensure_creonow(session: Session, params: ProjectId) -> Ensured:
@@ -366,6 +399,7 @@ CHANNELS = (
     Channel("context:creonow:characters:list", list_characters),
     Channel("context:creonow:characters:read", read_character, errors=(ErrorCode.UNSUPPORTED,)),
     Channel("context:creonow:rules:get", get_rules),
+    Channel("context:undo", undo_change, role=Role.OWNER, errors=(ErrorCode.CONFLICT,)),
     Channel("context:creonow:watch:start", start_watching),
     Channel("context:creonow:watch:stop", stop_watching),
 )

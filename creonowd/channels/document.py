@@ -1,20 +1,37 @@
 """`context:document:*` — the documents of a project, and those open in an editor."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
-from msgspec import UNSET, Meta, UnsetType
+import structlog
+from anyio import to_thread
+from msgspec import UNSET, Meta, UnsetType, field
 
 from creonowd.context.notice import Notice, show
-from creonowd.engine.services import Session
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.engine.services import Session, may_inspect
+from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model, Params, Result
+from creonowd.redaction import PLACEHOLDER
+from creonowd.redaction.rules import SecretSpan
 from creonowd.retrieval.catalogue import find_documents
-from creonowd.rpc.channel import Channel
+from creonowd.rpc.channel import Channel, Role
+from creonowd.text import decode_text
 from creonowd.threads import in_thread
-from creonowd.workspace.buffer import Edit
-from creonowd.workspace.documents import DocumentId, OpenDocument
+from creonowd.workspace.buffer import Buffer, Edit, to_utf16, utf16_length
+from creonowd.workspace.documents import (
+    MAX_EDITS,
+    DocumentId,
+    EditedDocument,
+    OpenDocument,
+    spell_out,
+    text_revision,
+)
+from creonowd.workspace.file_edits import WrittenFile
 
 Version = Annotated[int, Meta(ge=0)]
+MASK = "█"
+
+log = structlog.get_logger(__name__)
 
 
 class SyncDocument(Params):
@@ -36,6 +53,9 @@ class SyncDocument(Params):
     base_version: Version | None = None
     """The `version` that `edits` change; CONFLICT if the daemon has another, then send the whole
     text."""
+    base_revision: str | None = None
+    """The `revision` of `context:document:read` that `edits` change, instead of `baseVersion`: a
+    page that saw a document with its secrets masked edits the document and not what it saw."""
     edits: list[Edit] | None = None
     """Changes in order, each to what the one before has left."""
 
@@ -110,6 +130,136 @@ class DocumentList(Result):
     """The warnings in parts, in the same order: test `code`, show `message`."""
 
 
+class ReadDocument(Params):
+    """The document whose text is asked for."""
+
+    project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
+    document_id: DocumentId
+    """The document's path below the project's folder, or the id of one that is open."""
+
+
+class MaskedSpan(Model):
+    """Where a secret was masked."""
+
+    start: int = field(name="from")
+    """Where it begins."""
+    end: int = field(name="to")
+    """Where it ends."""
+
+
+class DocumentContent(Result):
+    """A document's text for the author's eyes; positions in it are those in the document."""
+
+    document_id: str
+    """The document."""
+    text: str
+    """The whole text with its front matter, as this connection sees it; each secret is masked by as
+    many blocks as it has characters."""
+    revision: str
+    """Names exactly this text; edits are made for it."""
+    length: int
+    """Its length, counted in the connection's position encoding."""
+    secrets: list[MaskedSpan]
+    """What was masked."""
+    open: bool
+    """Whether it comes from an editor and not from the disk."""
+    writable: bool
+    """Whether `context:document:write` may change its file."""
+
+
+class WriteDocument(Params):
+    """Edits to a document on disk."""
+
+    project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
+    document_id: DocumentId
+    """The document's path below the project's folder."""
+    revision: str
+    """The `revision` that the edits are made for; CONFLICT if the file has another text."""
+    edits: Annotated[list[Edit], Meta(max_length=MAX_EDITS)]
+    """Changes in order, each to what the one before has left."""
+
+
+class WrittenDocument(Result):
+    """The file after the edits."""
+
+    revision: str
+    """Names the new text."""
+    length: int
+    """Its length, counted in the connection's position encoding."""
+    undo: str
+    """What `context:undo` takes it back with; blank if nothing changed."""
+
+
+async def read_document(session: Session, params: ReadDocument) -> DocumentContent:
+    """Return the text of a document with its secrets masked; only for owners that may inspect."""
+    if not may_inspect(session):
+        raise DaemonError(ErrorCode.CONTEXT_INSPECT_FORBIDDEN)
+    project = await session.projects.find(params.project_id)
+    key = (project.project_id, params.document_id)
+    opened = await session.documents.find_synced(session.peer, key)
+    buffer = await session.documents.read(project, params.document_id, session.peer)
+    text, utf16 = buffer.text, session.peer.utf16
+    secrets = await to_thread.run_sync(session.redactor.find, text)
+    places = {at for one in secrets for at in (one.start, one.end)}
+    at = to_utf16(text, places) if utf16 else {place: place for place in places}
+    return DocumentContent(
+        document_id=session.redactor.redact_name(params.document_id),
+        text=_masked(text, secrets, utf16=utf16),
+        revision=text_revision(text),
+        length=buffer.size(utf16=utf16),
+        secrets=[MaskedSpan(start=at[one.start], end=at[one.end]) for one in secrets],
+        open=opened is not None,
+        writable=session.settings.document_writes and opened is None,
+    )
+
+
+def _masked(text: str, secrets: Sequence[SecretSpan], *, utf16: bool) -> str:
+    """Put a block in the place of every unit of a secret; its lines stay."""
+    parts: list[str] = []
+    done = 0
+    for start, end, _ in secrets:
+        hidden = (
+            one if one in "\r\n" else MASK * (utf16_length(one) if utf16 else 1)
+            for one in text[start:end]
+        )
+        parts += [text[done:start], *hidden]
+        done = end
+    return "".join([*parts, text[done:]])
+
+
+async def write_document(session: Session, params: WriteDocument) -> WrittenDocument:
+    """Change a document on disk, if the author allows that; what is not edited stays as it is."""
+    if not session.settings.document_writes:
+        raise DaemonError(ErrorCode.FORBIDDEN, _NO_WRITES)
+    project = await session.projects.find(params.project_id)
+    files, path = session.documents.files, params.document_id
+    utf16 = session.peer.utf16
+
+    def write() -> WrittenFile:
+        name = spell_out(project.root, path, session.redactor) if PLACEHOLDER in path else path
+        files.check(project.root, name)
+        return session.edits.change_now(
+            project.root,
+            name,
+            lambda data: files.edited(data, params.revision, params.edits, utf16=utf16),
+        )
+
+    written = await to_thread.run_sync(write)
+    buffer = Buffer.of(decode_text(written.data).text)
+    log.info("document_written", project_id=project.project_id, edits=len(params.edits))
+    return WrittenDocument(
+        revision=text_revision(buffer.text), length=buffer.size(utf16=utf16), undo=written.undo
+    )
+
+
+_NO_WRITES = Wording(
+    "Documents may not be changed from here; the setting `documentWrites` allows it.",
+    "此处不允许改动文档；可用设置 documentWrites 允许。",
+)
+
+
 async def list_documents(session: Session, params: ListDocuments) -> DocumentList:
     """List the project's text files and the documents open in an editor."""
     project = await session.projects.find(params.project_id)
@@ -153,6 +303,10 @@ async def close_document(session: Session, params: CloseDocument) -> ClosedDocum
 
 
 async def _sync(session: Session, key: tuple[str, str], params: SyncDocument) -> OpenDocument:
+    if params.base_revision is not None and params.edits is not None and params.text is None:
+        edited = EditedDocument(params.base_revision, params.version, params.edits)
+        project = await session.projects.find(params.project_id)
+        return await session.documents.edit_from(session.peer, project, params.document_id, edited)
     if params.text is not None and params.edits is None:
         return await session.documents.replace(session.peer, key, params.version, params.text)
     if params.text is not None or params.edits is None or params.base_version is None:
@@ -177,6 +331,19 @@ async def _key(session: Session, project_id: str, document_id: str) -> tuple[str
 
 CHANNELS = (
     Channel("context:document:list", list_documents, errors=(ErrorCode.UNSUPPORTED,)),
+    Channel(
+        "context:document:read",
+        read_document,
+        role=Role.OWNER,
+        refusal=ErrorCode.CONTEXT_INSPECT_FORBIDDEN,
+        errors=(ErrorCode.UNSUPPORTED,),
+    ),
+    Channel(
+        "context:document:write",
+        write_document,
+        role=Role.OWNER,
+        errors=(ErrorCode.CONFLICT, ErrorCode.FORBIDDEN, ErrorCode.UNSUPPORTED),
+    ),
     Channel("context:document:sync", sync_document, errors=(ErrorCode.CONFLICT,)),
     Channel("context:document:close", close_document),
 )

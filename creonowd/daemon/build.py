@@ -47,6 +47,7 @@ from creonowd.workspace.constraints import Constraints
 from creonowd.workspace.corrections import Corrections
 from creonowd.workspace.creonow_tree import Tree
 from creonowd.workspace.documents import Documents
+from creonowd.workspace.file_edits import FileEdits
 from creonowd.workspace.projects import Projects, sweep_user_data
 from creonowd.workspace.runs import Runs
 from creonowd.workspace.summaries import SummaryStore
@@ -131,7 +132,8 @@ async def build_services(
     documents = Documents(clock, redactor, is_excluded=is_excluded)
     hosts = Hosts(clock)
     indexes = Indexes(user_data, clock, watcher, partial(editor_documents, documents), redactor)
-    constraints = Constraints(tree, clock, redactor)
+    edits = FileEdits(clock)
+    constraints = Constraints(tree, clock, redactor, edits)
     summaries = ChapterSummaries(SummaryStore(tree, clock), documents)
     sources = ProjectSources(tree, constraints, Passages(indexes), summaries)
     services = Services(
@@ -157,6 +159,7 @@ async def build_services(
         budgets=budgets,
         corrections=await to_thread.run_sync(Corrections, user_data),
         documents=documents,
+        edits=edits,
         skills=Library(user_data, clock, redactor),
         engine=Engine(
             source_providers=[sources, DocumentSources(runs), hosts],

@@ -15,6 +15,7 @@ from creonowd.model import Params
 from creonowd.providers.configured import Backends, SentPrefixes
 from creonowd.redaction import Redactor
 from creonowd.retrieval.project_index import Indexes
+from creonowd.rpc.channel import Role
 from creonowd.rpc.connection import Connection
 from creonowd.rpc.peer import Peer
 from creonowd.settings import Settings
@@ -29,6 +30,7 @@ from creonowd.workspace.constraints import Constraints
 from creonowd.workspace.corrections import Corrections
 from creonowd.workspace.creonow_tree import Tree
 from creonowd.workspace.documents import Documents
+from creonowd.workspace.file_edits import FileEdits
 from creonowd.workspace.projects import Projects
 from creonowd.workspace.runs import Runs
 from creonowd.workspace.usage import UsageLedger
@@ -68,6 +70,7 @@ class Services:
     budgets: Budgets
     corrections: Corrections
     documents: Documents
+    edits: FileEdits
     skills: Library
     engine: Engine
     ai: Backends
@@ -108,6 +111,7 @@ class Session:
         self.budgets = services.budgets
         self.corrections = services.corrections
         self.documents = services.documents
+        self.edits = services.edits
         self.skills = services.skills
         self.engine = services.engine
         self.ai = services.ai
@@ -125,6 +129,12 @@ class Session:
         self.chapters = services.chapters
         self.summaries = services.summaries
         self.viewer = services.viewer
+
+
+def may_inspect(session: Session) -> bool:
+    """Return whether a connection may look into prompts: an owner that debugs, or has a page's token."""
+    owner = session.peer.role is Role.OWNER
+    return owner and (session.settings.debug or session.connection.inspects)
 
 
 class InConversation(Params):

@@ -72,12 +72,16 @@ class Item(Model, gc=False):
 
 
 class ConstraintFile(Model):
-    """The whole file: its bytes, its constraints and its further fields."""
+    """The whole file: its bytes, its constraints and its further fields.
+
+    `undo` takes back the change that made it; blank if none did.
+    """
 
     data: bytes
     exists: bool
     items: tuple[Item, ...]
     rest: JsonObject
+    undo: str = ""
 
     @property
     def revision(self) -> str:

@@ -48,6 +48,7 @@ from creonowd.workspace.creonow_tree import (
     folder_of,
     make_folder,
 )
+from creonowd.workspace.file_edits import FileEdits
 from creonowd.workspace.projects import Project
 
 RULES = folder_of(CreonowFolder.RULES)
@@ -105,7 +106,10 @@ class ConstraintPatch(Traits):
 class Constraints:
     """Reads and changes the files; a change is on the disk before it is acknowledged."""
 
-    def __init__(self, tree: Tree, clock: Clock, redactor: Redactor) -> None:
+    def __init__(
+        self, tree: Tree, clock: Clock, redactor: Redactor, edits: FileEdits | None = None
+    ) -> None:
+        self._edits = edits or FileEdits(clock)
         self._tree = tree
         self._clock = clock
         self._redactor = redactor
@@ -207,7 +211,9 @@ class Constraints:
                     return before
                 data = render(after)
                 if _write(root, before, data):
-                    return msgspec.structs.replace(after, data=data, exists=True)
+                    undo = self._edits.remember(root, PATH, before.data, data)
+                    undo = undo if before.exists else ""
+                    return msgspec.structs.replace(after, data=data, exists=True, undo=undo)
         raise _conflict("The constraints keep changing; try again.", "busy")
 
     def _edit(

@@ -6,12 +6,14 @@ There is one buffer per connection and document; it is dropped with either.
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import anyio
 from anyio import to_thread
 from msgspec import Meta
+from msgspec.structs import replace
 
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
@@ -22,7 +24,7 @@ from creonowd.rpc.channel import Role
 from creonowd.rpc.peer import Peer
 from creonowd.storage.file_cache import FileCache
 from creonowd.storage.safe_folder import LinkedFolder, problem_with
-from creonowd.text import decode_text
+from creonowd.text import decode_text, well_formed
 from creonowd.workspace.buffer import Buffer, Edit, memory_of
 from creonowd.workspace.creonow_tree import is_document
 from creonowd.workspace.projects import Project
@@ -35,6 +37,7 @@ MAX_RENDERER_BYTES = 16 * 1024 * 1024
 MAX_EDITS = 10_000
 QUICK_EDITS = 64
 QUICK_CODE_POINTS = 64 * 1024
+LONGEST_MARK = 4
 
 DocumentKey = tuple[str, str]
 
@@ -116,6 +119,24 @@ class Documents:
             quick = len(edits) <= QUICK_EDITS and added <= QUICK_CODE_POINTS
             buffer = await _make_buffer(edited, quick=quick)
             return self._keep(connection, key, version, buffer)
+
+    async def edit_from(
+        self, peer: Peer, project: Project, document_id: str, edited: "EditedDocument"
+    ) -> OpenDocument:
+        """Apply edits to a document as it is read, and keep the result as the connection's own.
+
+        CONFLICT if it is not the one that the edits were made for.
+        """
+        buffer = await self.read(project, document_id, peer)
+        connection = self._connection(peer)
+        async with connection.order:
+            if text_revision(buffer.text) != edited.revision:
+                raise DaemonError(ErrorCode.CONFLICT, "The document has changed; read it again.")
+            if len(edited.edits) > MAX_EDITS:
+                raise _invalid(f"More than {MAX_EDITS} edits; send the whole text.")
+            applied = partial(buffer.apply, edited.edits, utf16=peer.utf16)
+            made = await _make_buffer(applied, quick=len(edited.edits) <= QUICK_EDITS)
+            return self._keep(connection, (project.project_id, document_id), edited.version, made)
 
     async def close(self, peer: Peer, key: DocumentKey) -> bool:
         """Drop a connection's buffer; return whether there was one."""
@@ -265,6 +286,19 @@ def _invalid(message: str) -> DaemonError:
     return DaemonError(ErrorCode.INVALID_ARGUMENT, message)
 
 
+class EditedDocument(NamedTuple):
+    """Edits to the document with this revision, and the version that they make."""
+
+    revision: str
+    version: int
+    edits: Sequence[Edit]
+
+
+def text_revision(text: str) -> str:
+    """Return the revision of a text; how its file spells it does not matter."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 class _CachedDocument(Model):
     data: bytes
     buffer: Buffer
@@ -297,6 +331,31 @@ class DocumentFiles:
             self._buffers.put((root, path), cached)
         return cached.buffer
 
+    def edited(self, data: bytes, revision: str, edits: Sequence[Edit], *, utf16: bool) -> bytes:
+        """Return the bytes of a file after edits to its text; encoding, mark and line ends stay.
+
+        CONFLICT if the text is another, UNSUPPORTED if its bytes cannot be told from its text.
+        """
+        decoded = decode_text(data)
+        if text_revision(decoded.text) != revision:
+            raise DaemonError(ErrorCode.CONFLICT, "The document has changed; read it again.")
+        plain = decoded.text.encode(decoded.encoding, "replace")
+        mark = data[: max(0, len(data) - len(plain))]
+        if mark + plain != data or len(mark) > LONGEST_MARK:
+            raise DaemonError(ErrorCode.UNSUPPORTED, "The file has damaged text; save it as UTF-8.")
+        if "\r\n" in decoded.text and "\n" not in decoded.text.replace("\r\n", ""):
+            edits = [replace(one, text=_crlf(one.text)) for one in edits]
+        text = Buffer.of(decoded.text).apply(edits, utf16=utf16).text
+        try:
+            return mark + well_formed(text).encode(decoded.encoding)
+        except UnicodeEncodeError:
+            raise _unsupported() from None
+
+    def check(self, root: Path, path: str) -> None:
+        """Fail unless a path can name a document that is read."""
+        if not is_document_path(path) or self._is_excluded(root, path) or not is_document(path):
+            raise _absent()
+
     @property
     def reads(self) -> int:
         """How many files were read from the disk, not from the cache."""
@@ -307,6 +366,10 @@ class DocumentFiles:
             return self._files.fetch(LinkedFolder(root), path, limit=LIMIT_BYTES).data
         except DaemonError as error:
             raise _absent() if error.code is ErrorCode.INVALID_ARGUMENT else error from None
+
+
+def _crlf(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\n", "\r\n")
 
 
 def is_document_path(path: str) -> bool:

@@ -86,11 +86,14 @@ export const RENDERER_CHANNELS = Object.freeze([
 export const OWNER_CHANNELS = Object.freeze([
   "ai:config:probe",
   "ai:config:set",
+  "context:document:read",
+  "context:document:write",
   "context:files:export",
   "context:files:import",
   "context:inspect",
   "context:source:register",
   "context:source:unregister",
+  "context:undo",
   "tokens:corrections:reset",
   "viewer:open",
 ]);

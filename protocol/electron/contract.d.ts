@@ -644,6 +644,8 @@ export interface ConstraintAt {
   revision: string;
   /** Which kinds of secrets were taken out of this reply, and how often; never the secrets. */
   redactionEvidence?: Array<RedactionEvidence>;
+  /** What `context:undo` takes the change back with: the same ids in the same places. */
+  undo?: string;
 }
 
 /** All constraints, in the order of the file, at one revision. */
@@ -1064,6 +1066,8 @@ export interface DeletedConstraint {
   deletedConstraintId: string;
   /** SHA-256 of the file's bytes after the change. */
   revision: string;
+  /** What `context:undo` takes the change back with: the same ids in the same places. */
+  undo?: string;
 }
 
 /** The project that is forgotten; its folder is untouched. */
@@ -1128,6 +1132,24 @@ export interface DiscardRun {
   projectId: string;
   /** The `runId` of the run. */
   runId: string;
+}
+
+/** A document's text for the author's eyes; positions in it are those in the document. */
+export interface DocumentContent {
+  /** The document. */
+  documentId: string;
+  /** The whole text with its front matter, as this connection sees it; each secret is masked by as many blocks as it has characters. */
+  text: string;
+  /** Names exactly this text; edits are made for it. */
+  revision: string;
+  /** Its length, counted in the connection's position encoding. */
+  length: number;
+  /** What was masked. */
+  secrets: Array<MaskedSpan>;
+  /** Whether it comes from an editor and not from the disk. */
+  open: boolean;
+  /** Whether `context:document:write` may change its file. */
+  writable: boolean;
 }
 
 /** What the model sees of one document. */
@@ -2310,6 +2332,14 @@ export interface LostToChange {
   cost: number;
 }
 
+/** Where a secret was masked. */
+export interface MaskedSpan {
+  /** Where it begins. */
+  from: number;
+  /** Where it ends. */
+  to: number;
+}
+
 /** Make a registered file: answer its bytes from `offset` on, as many as are convenient. */
 export interface Materialise {
   /** The project's id, as `project:create` and `project:list` return it. */
@@ -2562,6 +2592,8 @@ export interface PlainConstraintsAt {
   revision: string;
   /** Which kinds of secrets were taken out of this reply, and how often; never the secrets. */
   redactionEvidence?: Array<RedactionEvidence>;
+  /** What `context:undo` takes the change back with: the same ids in the same places. */
+  undo?: string;
 }
 
 /** What follows a broken constraint: report where, or write once more with it named. */
@@ -2843,6 +2875,14 @@ export interface ReadConversation {
   projectId: string;
   /** The id from the list. */
   conversationId: string;
+}
+
+/** The document whose text is asked for. */
+export interface ReadDocument {
+  /** The project's id, as `project:create` and `project:list` return it. */
+  projectId: string;
+  /** The document's path below the project's folder, or the id of one that is open. */
+  documentId: string;
 }
 
 /** A project-relative path as the list gives it, such as `.creonow/settings/世界观.md`. */
@@ -3708,6 +3748,8 @@ export interface SyncDocument {
   text?: string | null;
   /** The `version` that `edits` change; CONFLICT if the daemon has another, then send the whole text. */
   baseVersion?: number | null;
+  /** The `revision` of `context:document:read` that `edits` change, instead of `baseVersion`: a page that saw a document with its secrets masked edits the document and not what it saw. */
+  baseRevision?: string | null;
   /** Changes in order, each to what the one before has left. */
   edits?: Array<Edit> | null;
 }
@@ -3926,6 +3968,24 @@ export type UncheckedCode =
   | "off"
   /** The file of constraints could not be read. */
   | "unread";
+
+/** A change of a file that a reply gave an `undo` for. */
+export interface UndoChange {
+  /** The project's id, as `project:create` and `project:list` return it. */
+  projectId: string;
+  /** The `undo` of that reply. */
+  undo: string;
+}
+
+/** The file as it was before. */
+export interface UndoneChange {
+  /** The file, relative to the project. */
+  path: string;
+  /** The SHA-256 of its bytes. */
+  revision: string;
+  /** What makes the change again. */
+  undo: string;
+}
 
 /** The source that this client no longer offers; in every layer if none is named. */
 export interface UnregisterSource {
@@ -4481,6 +4541,18 @@ export interface Why {
   sentence?: string;
 }
 
+/** Edits to a document on disk. */
+export interface WriteDocument {
+  /** The project's id, as `project:create` and `project:list` return it. */
+  projectId: string;
+  /** The document's path below the project's folder. */
+  documentId: string;
+  /** The `revision` that the edits are made for; CONFLICT if the file has another text. */
+  revision: string;
+  /** Changes in order, each to what the one before has left. */
+  edits: Array<Edit>;
+}
+
 /** A whole SKILL.md; without `slug` the skill's own id or name makes one. */
 export interface WriteSkill {
   /** For this project, or for all projects of this user. */
@@ -4491,6 +4563,16 @@ export interface WriteSkill {
   slug?: string | null;
   /** The project; needed if `scope` is `project`. */
   projectId?: string | null;
+}
+
+/** The file after the edits. */
+export interface WrittenDocument {
+  /** Names the new text. */
+  revision: string;
+  /** Its length, counted in the connection's position encoding. */
+  length: number;
+  /** What `context:undo` takes it back with; blank if nothing changed. */
+  undo: string;
 }
 
 /** The channels that a client can call. */
@@ -4585,8 +4667,12 @@ export interface Channels {
   "context:document:close": { request: CloseDocument; result: ClosedDocument };
   /** List the project's text files and the documents open in an editor. */
   "context:document:list": { request: ListDocuments; result: DocumentList };
+  /** Return the text of a document with its secrets masked; only for owners that may inspect. */
+  "context:document:read": { request: ReadDocument; result: DocumentContent };
   /** Store the text of an open document; after CONFLICT send the whole text. */
   "context:document:sync": { request: SyncDocument; result: SyncedDocument };
+  /** Change a document on disk, if the author allows that; what is not edited stays as it is. */
+  "context:document:write": { request: WriteDocument; result: WrittenDocument };
   /** Delete a context file, or all of a conversation's. */
   "context:files:delete": { request: DeleteContextFiles; result: ContextFilesDeleted };
   /** Pack a conversation's context files and rounds into an archive. */
@@ -4617,6 +4703,8 @@ export interface Channels {
   "context:source:unregister": { request: UnregisterSource; result: UnregisteredSource };
   /** Summarise a tool's result by the table of tools; the same result gives the same summary. */
   "context:tool:compress": { request: CompressToolResult; result: ToolResultCompressed };
+  /** Take back a change of a file, byte for byte; CONFLICT if it has changed again since. */
+  "context:undo": { request: UndoChange; result: UndoneChange };
   /** End the daemon. */
   exit: { request: Empty; result: null };
   /** Agree on positions, language and rights. */
@@ -4775,11 +4863,14 @@ export type RendererChannel =
 export type OwnerChannel =
   | "ai:config:probe"
   | "ai:config:set"
+  | "context:document:read"
+  | "context:document:write"
   | "context:files:export"
   | "context:files:import"
   | "context:inspect"
   | "context:source:register"
   | "context:source:unregister"
+  | "context:undo"
   | "exit"
   | "session:grant"
   | "session:revoke"

@@ -147,6 +147,8 @@ async def test_a_delete_answers_the_id_and_the_revision(client: Client, novel: N
 
     gone = await client.call("constraints:delete", {**novel.params, "constraintId": item["id"]})
 
+    assert gone["undo"].startswith("undo_")
+    del gone["undo"]
     assert gone == {"deletedConstraintId": item["id"], "revision": revision(novel)}
     assert (await client.call("constraints:list", novel.params))["constraints"] == []
 

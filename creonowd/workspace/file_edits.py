@@ -1,0 +1,96 @@
+"""Changes of an author's own files that can be taken back: replaced whole, byte for byte.
+
+A change is refused if the file is not the one that the client saw. What a file held before is kept
+in memory for a while; with it a change is undone, unless the file has changed again since.
+"""
+
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from creonowd.clock import Clock
+from creonowd.errors import DaemonError, ErrorCode, Wording, disk_errors
+from creonowd.memo import Memo
+from creonowd.storage import atomic
+from creonowd.storage.safe_folder import LinkedFolder
+
+LIMIT_BYTES = 64 * 1024 * 1024
+KEPT_BYTES = 16_000_000
+
+_CHANGED = Wording(
+    "The file has changed since; read it again.", "文件在此期间已被改动，请重新读取。"
+)
+_FORGOTTEN = Wording("There is nothing to undo under this id any more.", "这一步已无法撤销。")
+
+
+class WrittenFile(NamedTuple):
+    """A file after a change, and the id that undoes the change; blank if nothing changed."""
+
+    path: str
+    data: bytes
+    undo: str
+
+
+class _Step(NamedTuple):
+    root: Path
+    path: str
+    before: bytes
+    after: bytes
+
+
+class FileEdits:
+    """Changes files of projects, and takes changes back."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._steps: Memo[str, _Step] = Memo(
+            KEPT_BYTES, lambda _id, step: 500 + len(step.before) + len(step.after)
+        )
+
+    def change_now(self, root: Path, path: str, change: Callable[[bytes], bytes]) -> WrittenFile:
+        """Replace a file by what `change` makes of its bytes; blocks its thread.
+
+        CONFLICT if it changes meanwhile.
+        """
+        before = LinkedFolder(root).snapshot(path, limit=LIMIT_BYTES).data
+        after = change(before)
+        if after == before:
+            return WrittenFile(path, after, "")
+        _replace(root, path, before, after)
+        return WrittenFile(path, after, self.remember(root, path, before, after))
+
+    def remember(self, root: Path, path: str, before: bytes, after: bytes) -> str:
+        """Keep a change that was made, and return the id that undoes it."""
+        undo = self._clock.new_id("undo")
+        self._steps.put(undo, _Step(root, path, before, after))
+        return undo
+
+    def undo_now(self, root: Path, undo: str) -> WrittenFile:
+        """Take a change back; blocks its thread. The new id makes it again.
+
+        NOT_FOUND if it is kept no more, CONFLICT if the file has changed since.
+        """
+        step = self._steps.peek(undo)
+        if step is None or step.root != root:
+            raise DaemonError(ErrorCode.NOT_FOUND, _FORGOTTEN, undo=undo)
+        _replace(root, step.path, step.after, step.before)
+        again = self.remember(root, step.path, step.after, step.before)
+        return WrittenFile(step.path, step.before, again)
+
+
+def revision_of(data: bytes) -> str:
+    """Return the revision of a file: the SHA-256 of its bytes."""
+    return sha256(data).hexdigest()
+
+
+def changed_since() -> DaemonError:
+    """Report that a file is not the one that a client saw."""
+    return DaemonError(ErrorCode.CONFLICT, _CHANGED)
+
+
+def _replace(root: Path, path: str, expected: bytes, data: bytes) -> None:
+    with disk_errors(path):
+        folder = LinkedFolder(root)
+        if not folder.replace_unchanged(path, data, expected, mode=atomic.SHARED):
+            raise changed_since()
