@@ -42,7 +42,7 @@ def capture() -> dict[str, Exchange]:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder).resolve()
         exchanges: dict[str, Exchange] = {}
-        with Harness(home, deterministic=True, debug=True) as harness:
+        with Harness(home, deterministic=True, debug=True, CREONOW_DOCUMENT_WRITES="1") as harness:
 
             def call(channel: str, /, **payload: Any) -> Any:
                 result = harness.call(channel, payload)
@@ -134,6 +134,10 @@ def _context(call: Call, project: Any) -> None:
     call("context:source:register", **of, **graph, kind="kg", timeoutMs=1500)
     call("context:source:unregister", **of, **graph)
     call("context:document:close", **chapter)
+    read = call("context:document:read", **chapter)
+    edits = [{"from": read["length"], "to": read["length"], "text": "Nobody came.\n"}]
+    wrote = call("context:document:write", **chapter, revision=read["revision"], edits=edits)
+    call("context:undo", **of, undo=wrote["undo"])
 
 
 def _conversation(call: Call, project: Any) -> None:
