@@ -404,12 +404,29 @@ def summarise(
     }
 
 
+class DroppedUntimely(NamedTuple):
+    """The decisions on what does not hold at a place, as they are kept between assemblies."""
+
+    decisions: list[Decision]
+
+    @property
+    def weight(self) -> int:
+        """About how many characters it takes to keep them; their texts are kept elsewhere, too."""
+        return 500 * (1 + len(self.decisions))
+
+
 def _drop_untimely(untimely: Sequence[Untimely], tools: TextTools) -> list[Decision]:
     """Record what does not hold at the author's place, redacted and counted like all else."""
     if not untimely:
         return []
-    units = count_fragments(redact_fragments([one.fragment for one in untimely], tools), tools)
-    return [drop(unit, one.rule) for unit, one in zip(units, untimely, strict=True)]
+    key = (tools.key, tuple(untimely))
+    dropped: DroppedUntimely | None = tools.memory.layers.peek(key)
+    if dropped is None:
+        units = count_fragments(redact_fragments([one.fragment for one in untimely], tools), tools)
+        pairs = zip(units, untimely, strict=True)
+        dropped = DroppedUntimely([drop(unit, one.rule) for unit, one in pairs])
+        tools.memory.layers.put(key, dropped)
+    return dropped.decisions
 
 
 def _warnings(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from creonowd.context.evidence import add_up
 from creonowd.context.text_tools import RedactedText, TextTools
 from creonowd.redaction import RedactionEvidence
-from creonowd.redaction.split_points import SplitPoint, split_points
+from creonowd.redaction.split_points import SHORT_TEXT, SplitPoint, all_split_points, split_points
 from creonowd.tokens.boundaries import adds_up
 
 MARGIN = 8192
@@ -59,7 +59,9 @@ class Manuscript:
         self.text = text
         self._tools = tools
         self._searched = (opened_at, opened_at)
-        self._split_points: list[SplitPoint] = []
+        self._split_points: Sequence[SplitPoint] = ()
+        if len(text) <= SHORT_TEXT:
+            self._searched, self._split_points = (0, len(text)), all_split_points(text)
         self._redacted: dict[int, RedactedText] = {}
 
     def segment_at(self, position: int) -> Segment:
@@ -118,10 +120,12 @@ class Manuscript:
         """Extend the searched range (low, high] to a position."""
         low, high = self._searched
         if position < low:
-            self._split_points = split_points(self.text, position, low + 1) + self._split_points
+            before = split_points(self.text, position, low + 1)
+            self._split_points = (*before, *self._split_points)
             self._searched = (position, high)
         elif position > high:
-            self._split_points += split_points(self.text, high, position + 1)
+            after = split_points(self.text, high, position + 1)
+            self._split_points = (*self._split_points, *after)
             self._searched = (low, position)
 
     def _read(self, start: SplitPoint, end: SplitPoint) -> Segment:

@@ -7,7 +7,7 @@ nobody else in the project.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -64,6 +64,7 @@ class Mentions:
 
     def __init__(self, capacity: int = 8_000_000) -> None:
         self._found: Memo[tuple[tuple[str, ...], str], Names] = Memo(capacity, _weigh)
+        self._counts: Memo[tuple[tuple[str, ...], str], Counter[str]] = Memo(capacity, _weigh)
 
     def find(self, names: Iterable[str], text: str) -> Names:
         """Return which of the names a text mentions."""
@@ -77,9 +78,16 @@ class Mentions:
     def count(self, names: Iterable[str], text: str) -> Counter[str]:
         """Return how often a text mentions each of the names."""
         wanted = _sorted_names(tuple(names))
+        if not wanted:
+            return Counter()
+        if len(text) > WHOLE:
+            return self._count_in_parts(wanted, text)
+        return self._counts.get((wanted, text), lambda: self._count_in_parts(wanted, text))
+
+    def _count_in_parts(self, names: tuple[str, ...], text: str) -> Counter[str]:
         counts: Counter[str] = Counter()
-        for part in additive_parts(text) if wanted else ():
-            counts.update(name for name, _, _ in _matches(wanted, part))
+        for part in additive_parts(text):
+            counts.update(self._counts.get((names, part), lambda p=part: _count(names, p)))
         return counts
 
     def locate(self, names: Iterable[str], text: str) -> Iterator[tuple[str, int, int]]:
@@ -104,6 +112,10 @@ def _sorted_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _find(names: tuple[str, ...], text: str) -> Names:
     return frozenset(name for name, _, _ in _matches(names, text))
+
+
+def _count(names: tuple[str, ...], text: str) -> Counter[str]:
+    return Counter(name for name, _, _ in _matches(names, text))
 
 
 def _matches(names: tuple[str, ...], text: str) -> Iterator[tuple[str, int, int]]:
@@ -133,7 +145,7 @@ def _is_latin(character: str) -> bool:
     return character.isalnum() and character < _FIRST_IDEOGRAPH
 
 
-def _weigh(key: tuple[tuple[str, ...], str], found: Names) -> int:
+def _weigh(key: tuple[tuple[str, ...], str], found: Sized) -> int:
     return 200 + len(key[1]) + len(found)
 
 

@@ -4,6 +4,7 @@ The language of a client decides how they read; it never reaches a prompt.
 """
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType
@@ -92,8 +93,15 @@ def show(cautions: Iterable[Caution], language: Language = Language.DEFAULT) -> 
     return ShownWarnings([c.text(language) for c in given], [c.notice(language) for c in given])
 
 
+@cache
+def _general(code: WarningCode) -> Caution:
+    return Caution(code=code, said=WARNINGS[code])
+
+
 def caution(code: WarningCode, source_ref: str = "") -> Caution:
     """Warn with the text of the catalogue."""
+    if not source_ref:
+        return _general(code)
     return Caution(code=code, said=WARNINGS[code], source_ref=source_ref)
 
 

@@ -397,9 +397,10 @@ async def _read_disk(call: _Call, sources: Sequence[Source]) -> DiskState | None
         def buffer_of(document_id: str) -> Buffer | DaemonError:
             return synced.get(document_id) or cache.once(
                 ("document", document_id),
-                lambda: session.documents.read_now(project, document_id),
+                lambda: session.documents.read_now(project, document_id, listed),
             )
 
+        listed = session.chapters.listed_now(project, cache.once)
         skill = _read_skill_now(call, cache)
         rules = None if skill.entry is None else skill.entry.skill.context_rules
         for source in sources:

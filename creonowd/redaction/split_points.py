@@ -12,6 +12,7 @@ import re
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from creonowd.redaction.rules import MatchSpan
@@ -19,6 +20,8 @@ from creonowd.tokens.boundaries import LINE_START, additive_points, splits_after
 
 ONE_IN = 8
 GRID = 8192
+SHORT_TEXT = 4 * GRID
+KEPT_TEXTS = 256
 SLACK = 1024
 LONGEST_LINE = 400
 LONGEST_KEY = 65_536
@@ -67,6 +70,12 @@ def split_points(text: str, start: int, end: int) -> list[SplitPoint]:
             at = additive[0] if additive else mark
             points.append(SplitPoint(at, may_cut_secret=True, key=_key_around(keys, at)))
     return sorted(point for point in points if start < point.at < end)
+
+
+@lru_cache(maxsize=KEPT_TEXTS)
+def all_split_points(text: str) -> tuple[SplitPoint, ...]:
+    """List all split points of a text that is no longer than `SHORT_TEXT`."""
+    return tuple(split_points(text, 0, len(text) + 1))
 
 
 def _sentence_ends(text: str, start: int, end: int) -> list[int]:

@@ -7,7 +7,7 @@ only what could fit into the prompt is made.
 """
 
 import codecs
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
@@ -123,9 +123,8 @@ class Chapters:
 
         Blocks its thread. `once` lets several who read at the same moment share the disk.
         """
-        root = project.root
-        kept = self._kept.peek(root)
-        chapters, file = once("chapters", lambda: self._read_disk(root, kept))
+        root, kept = project.root, self._kept.peek(project.root)
+        chapters, file = self._read_once(root, once)
         every = {path: one.chapter for path, one in chapters.items()}
         for path, text in texts.items():
             if path in every or not is_excluded(root, path):
@@ -138,7 +137,15 @@ class Chapters:
         self._kept.put(root, _KeptProject(chapters, made_of, story))
         return story
 
-    def _read_disk(self, root: Path, kept: _KeptProject | None) -> _DiskChapters:
+    def listed_now(self, project: Project, once: Once = read_each) -> Container[str]:
+        """Return the documents that are in a project on disk; blocks its thread."""
+        return self._read_once(project.root, once)[0]
+
+    def _read_once(self, root: Path, once: Once) -> _DiskChapters:
+        return once("chapters", lambda: self._read_disk(root))
+
+    def _read_disk(self, root: Path) -> _DiskChapters:
+        kept = self._kept.peek(root)
         before = {} if kept is None else kept.chapters
         return _chapters_on_disk(root, before, self._clock.now_ms()), _read_story_file(root)
 

@@ -5,15 +5,19 @@ What makes YAML from a stranger dangerous is a fault: aliases, tags, depth, size
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 import yaml12
+from msgspec.structs import replace
 
 from creonowd.errors import Wording
 from creonowd.model import Model
 
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 32
+KEPT = 1024
+LONGEST_KEPT = 2048
 
 # Front matter that reaches so far is over the limit in any case.
 _LONGEST = 2 * MAX_BYTES
@@ -109,9 +113,10 @@ def read(text: str) -> FrontMatter | None:
         return FrontMatter(values={}, body="", faults=(Fault(key="", wording=_NOT_CLOSED, line=1),))
     header = whole[opening.end() : closing.start()]
     body = whole[closing.end() :].removeprefix("\n")
-    if fault := _size_fault(header):
-        return FrontMatter(values={}, body=body, faults=(fault,))
-    return _parse(header, body)
+    if len(header) > LONGEST_KEPT:
+        return _parse(header, body)
+    found = _parse_kept(header)
+    return replace(found, body=body, values=dict(found.values))
 
 
 class TextParts(NamedTuple):
@@ -160,7 +165,15 @@ def _depth_fault(header: str) -> Fault | None:
     return None
 
 
+@lru_cache(maxsize=KEPT)
+def _parse_kept(header: str) -> FrontMatter:
+    """Parse what was parsed before, too: several readers want the same file."""
+    return _parse(header, "")
+
+
 def _parse(header: str, body: str) -> FrontMatter:
+    if fault := _size_fault(header):
+        return FrontMatter(values={}, body=body, faults=(fault,))
     # `@` may stand wherever `&` and `*` are mere text, and nowhere where they begin an anchor or
     # alias. So if this parses, the header has neither, and parsing it cannot blow up.
     try:

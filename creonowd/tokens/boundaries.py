@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 BLOCK = 512
 SHORT = 256
 LONG = 2048
+# A longer stretch between two lines is split on; what is typed or cut costs so much to count anew.
+PIECE, LEAST_PIECE = 384, 128
 ONE_IN = 4
 FULL_LINE = 64
 
@@ -86,12 +88,12 @@ def additive_parts(text: str) -> Iterator[str]:
 
 
 def _split_long(part: str) -> Iterator[str]:
-    if len(part) <= LONG:
+    if len(part) <= PIECE:
         yield part
         return
     start = 0
     for at in additive_points(part, 0, len(part)):
-        if at - start >= SHORT and splits_after(part, at, ONE_IN):
+        if at - start >= LEAST_PIECE and splits_after(part, at, ONE_IN):
             yield part[start:at]
             start = at
     yield part[start:]

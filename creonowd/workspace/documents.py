@@ -4,7 +4,7 @@ There is one buffer per connection and document; it is dropped with either.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -197,9 +197,16 @@ class Documents:
             self._read_file, project, document_id, abandon_on_cancel=True
         )
 
-    def read_now(self, project: Project, document_id: str) -> Buffer | DaemonError:
-        """Return a document as it is on disk, or what `read` would fail with; blocks its thread."""
+    def read_now(
+        self, project: Project, document_id: str, listed: Container[str] = ()
+    ) -> Buffer | DaemonError:
+        """Return a document as it is on disk, or what `read` would fail with; blocks its thread.
+
+        `listed` are documents that were found a moment ago: no rule excludes them.
+        """
         try:
+            if document_id in listed:
+                return self.files.read_listed(project.root, document_id)
             return self._read_file(project, document_id)
         except DaemonError as error:
             return error
@@ -324,6 +331,10 @@ class DocumentFiles:
             raise _absent()
         if not is_document(path):
             raise _unsupported() if os.path.lexists(root / path) else _absent()
+        return self.read_listed(root, path)
+
+    def read_listed(self, root: Path, path: str) -> Buffer:
+        """Read a document that was found in the project a moment ago, likewise."""
         data = self._read_bytes(root, path)
         cached = self._buffers.peek((root, path))
         if cached is None or cached.data is not data:
