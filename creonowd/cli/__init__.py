@@ -12,6 +12,8 @@ from creonowd.settings import console_language
 
 EPILOG = """examples:
   echo '{"jsonrpc":"2.0","id":1,"method":"app:ping"}' | creonowd serve --stdio
+  creonowd call --list
+  creonowd call context:assemble --help
   creonowd call project:create '{"rootPath": "/path/to/novel"}'
   creonowd assemble --project /path/to/novel --document chapters/07.md
   creonowd skill lint .creonow/skills

@@ -2,13 +2,20 @@
 
 import argparse
 import codecs
-import difflib
 import os
+import shutil
 import sys
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from creonowd.cli.channel_help import (
+    explain_channel,
+    list_channels,
+    read_document,
+    similar_channels,
+)
 from creonowd.cli.client import Client, connect, show, write
 from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.settings import console_language, user_data_dir
@@ -20,18 +27,59 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "call",
         parents=[shared],
-        description="Call a channel of the running daemon, or of one that is started for the call. "
-        "The channels are in protocol/openrpc.json and in the answer of rpc.discover.",
+        add_help=False,
+        description="Call a channel of the running daemon, or of one that is started for the call.",
     )
-    parser.add_argument("channel", metavar="CHANNEL", help="such as app:ping")
+    parser.add_argument("channel", metavar="CHANNEL", nargs="?", help="such as app:ping")
     parser.add_argument(
         "payload", metavar="JSON", nargs="?", default="{}", help="its payload; - reads stdin"
     )
-    parser.set_defaults(run=run)
+    parser.add_argument("--list", action="store_true", help="list the channels")
+    parser.add_argument(
+        "-h", "--help", action="store_true", help="show this, or what CHANNEL takes and returns"
+    )
+    parser.set_defaults(run=partial(run, parser=parser))
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Print the result and return 0, or print the error to stderr and return 1."""
+    if arguments.list:
+        write(list_channels(read_document(), terminal_width()))
+        return 0
+    if arguments.channel is None:
+        return _print_usage(parser, asked=arguments.help)
+    if arguments.help:
+        return _explain(arguments.channel)
+    return _print_result(arguments)
+
+
+def terminal_width() -> int:
+    """Return how many columns a text may have."""
+    return shutil.get_terminal_size().columns - 1
+
+
+def _print_usage(parser: argparse.ArgumentParser, *, asked: bool) -> int:
+    stream = sys.stdout if asked else sys.stderr
+    write(parser.format_help(), stream)
+    return 0 if asked else 2
+
+
+def _explain(channel: str) -> int:
+    """Print what a channel takes and returns; for a wrong name, the nearest ones."""
+    document = read_document()
+    text = explain_channel(document, channel, terminal_width())
+    if text is not None:
+        write(text)
+        return 0
+    raise DaemonError(
+        ErrorCode.IPC_CHANNEL_FORBIDDEN,
+        Wording("There is no channel {}. {}", "没有通道 {}。{}").format(
+            repr(channel), _advice(document, channel)
+        ),
+    )
+
+
+def _print_result(arguments: argparse.Namespace) -> int:
     chinese = console_language() is Language.CHINESE
     from_stdin = arguments.payload == "-"
     text = sys.stdin.buffer.read() if from_stdin else os.fsencode(arguments.payload)
@@ -57,11 +105,14 @@ def _call(client: Client, channel: str, payload: Any) -> Any:
     except DaemonError as error:
         if error.code is not ErrorCode.IPC_CHANNEL_FORBIDDEN:
             raise
-        known = [method["name"] for method in client.request("rpc.discover")["methods"]]
-        near = difflib.get_close_matches(channel, known, n=1)
-        advice = _SIMILAR.format(near[0]) if near else _LISTED
+        advice = _advice(client.request("rpc.discover"), channel)
         said = Wording("{} {}", "{}{}").format(error.wording, advice)
         raise DaemonError(error.code, said, **error.details) from None
+
+
+def _advice(document: dict[str, Any], channel: str) -> Wording:
+    near = similar_channels(document, channel)
+    return _SIMILAR.format(near[0]) if near else _LISTED
 
 
 _NOT_JSON = Wording(
@@ -69,9 +120,7 @@ _NOT_JSON = Wording(
     "参数不是 JSON：{}。请为 shell 加上引号，或写 - 并从管道传入。",
 )
 _SIMILAR = Wording("Did you mean {}?", "是否想用 {}？")
-_LISTED = Wording(
-    "`creonowd call rpc.discover` lists them.", "creonowd call rpc.discover 列出全部通道。"
-)
+_LISTED = Wording("`creonowd call --list` lists them.", "creonowd call --list 列出全部通道。")
 
 
 def _payload(text: bytes) -> Any:

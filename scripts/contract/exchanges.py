@@ -53,6 +53,8 @@ def capture() -> dict[str, Exchange]:
             harness.script({"steps": [{"text": OUTPUT}]})
             for part in (_connection, _project, _context, _conversation, _farewell):
                 part(call, project)
+        # An archive holds times, which it deflates to more or fewer bytes.
+        exchanges["context:files:export"]["result"]["bytes"] = 1100
         return {name: _normalise(exchanges[name], str(home)) for name in sorted(exchanges)}
 
 

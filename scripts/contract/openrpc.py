@@ -194,8 +194,11 @@ def describe(contract: Contract, exchanges: Mapping[str, Any] | None = None) -> 
 
 
 def canonical(document: Mapping[str, Any]) -> bytes:
-    """Return the one form of a document that is hashed: equal contracts have equal hashes."""
-    return msgspec.json.encode(document, order="sorted")
+    """Return the bytes of a document that are served and hashed: equal contracts have equal ones.
+
+    Fields stay in the order of the source, which is the order to read them in.
+    """
+    return msgspec.json.encode(document)
 
 
 def contract_hash(document: Mapping[str, Any]) -> str:

@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
-from scripts.contract.openrpc import SCHEMAS, Schema, named_in
+from creonowd.cli.channel_help import WHO, kind, spell, type_name
+from scripts.contract.openrpc import Schema, named_in
 
 CODES = {"ErrorCode", "WarningCode"}
 CODES_PAGE = "codes.md"
@@ -63,13 +64,13 @@ def _contents(methods: Iterable[Schema]) -> str:
 
 
 def _channel(method: Schema, schemas: dict[str, Schema]) -> str:
-    who = {"renderer": "pages and owners", "owner": "owners only"}[method["x-role"]]
+    who = WHO[method["x-role"]]
     deadline = {
         "request": "the usual deadline",
         "skill": "the deadline of runs",
         "none": "no deadline",
     }[method["x-deadline"]]
-    payload = schemas[_name_of(method["x-payload"])]
+    payload = schemas[type_name(method["x-payload"])]
     result = method["result"]["schema"]
     errors = _codes(method["errors"])
     return "\n".join(
@@ -86,19 +87,19 @@ def _channel(method: Schema, schemas: dict[str, Schema]) -> str:
 
 
 def _result(schema: Schema, schemas: dict[str, Schema]) -> str:
-    name = _name_of(schema)
+    name = type_name(schema)
     if name not in schemas:
-        return f"{kind(schema).capitalize()}.\n"
+        return f"{kind(schema, _link).capitalize()}.\n"
     return f"{_first(schemas[name])}\n\n{_fields(schemas[name])}"
 
 
 def _event(event: Schema, schemas: dict[str, Schema]) -> str:
-    schema = schemas[_name_of(event["params"]["allOf"][0])]
+    schema = schemas[type_name(event["params"]["allOf"][0])]
     return f"### {event['name']}\n\n{_first(schema)}\n\n{_fields(schema)}"
 
 
 def _host_call(call: Schema, schemas: dict[str, Schema]) -> str:
-    params, result = (schemas[_name_of(call[side])] for side in ("params", "result"))
+    params, result = (schemas[type_name(call[side])] for side in ("params", "result"))
     return (
         f"### {call['name']}\n\n**It sends.** {_first(params)}\n\n{_fields(params)}\n"
         f"**It expects.** {_first(result)}\n\n{_fields(result)}"
@@ -117,58 +118,16 @@ def _fields(schema: Schema) -> str:
     """Write a line per field."""
     required = schema.get("required", [])
     rows = [
-        f"- `{name}` · {_spell(held, optional=name not in required)} — {held['description']}\n"
+        f"- `{name}` · {spell(held, optional=name not in required, link=_link)} — {held['description']}\n"
         if "description" in held
-        else f"- `{name}` · {kind(held)}\n"
+        else f"- `{name}` · {kind(held, _link)}\n"
         for name, held in schema.get("properties", {}).items()
     ]
     return "".join(rows) or "- (no fields)\n"
 
 
-def _spell(schema: Schema, *, optional: bool) -> str:
-    default = schema.get("default")
-    parts = [kind(schema), *limits(schema)]
-    if optional:
-        plain = isinstance(default, str | int | float) and default not in ("", False)
-        parts.append(f"optional ({json.dumps(default)} if left out)" if plain else "optional")
-    return ", ".join(parts)
-
-
-def kind(schema: Schema, *, linked: bool = True) -> str:
-    """Spell a type in a word or two; the name of another type leads to it if `linked`."""
-    if "$ref" in schema:
-        name = _name_of(schema)
-        page = CODES_PAGE if name in CODES else f"#{anchor(name)}"
-        return f"[{name}]({page})" if linked else name
-    if "enum" in schema:
-        return " or ".join(f"`{value}`" for value in schema["enum"])
-    if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(kind(one, linked=linked) for one in schema["anyOf"]))
-    if isinstance(schema.get("items"), dict):
-        return f"list of {kind(schema['items'], linked=linked)}"
-    if isinstance(schema.get("additionalProperties"), dict):
-        return f"map of {kind(schema['additionalProperties'], linked=linked)}"
-    return schema.get("type", "anything")
-
-
-def limits(schema: Schema) -> Iterator[str]:
-    """Spell the limits of a value, also of the one member of a union that has some."""
-    for one in (schema, *schema.get("anyOf", ())):
-        low, high = one.get("minimum"), one.get("maximum")
-        if low is not None and high is not None:
-            yield f"{low} to {high}"
-        elif low is not None:
-            yield f"at least {low}"
-        if "exclusiveMinimum" in one:
-            yield f"over {one['exclusiveMinimum']}, at most {high}"
-        if "maxLength" in one:
-            yield f"at most {one['maxLength']} characters"
-        elif one.get("minLength"):
-            yield "not empty"
-        if "maxItems" in one:
-            yield f"at most {one['maxItems']} items"
-        if "pattern" in one:
-            yield f"`{one['pattern']}`".replace("|", "\\|")
+def _link(name: str) -> str:
+    return f"[{name}]({CODES_PAGE if name in CODES else f'#{anchor(name)}'})"
 
 
 def _exchange(example: Schema) -> str:
@@ -194,10 +153,6 @@ def _paragraphs(method: Schema) -> str:
 
 def _first(schema: Schema) -> str:
     return schema.get("description", "")
-
-
-def _name_of(schema: Schema) -> str:
-    return schema.get("$ref", "").removeprefix(SCHEMAS)
 
 
 def anchor(heading: str) -> str:

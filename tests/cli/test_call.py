@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from creonowd.channels import ALL_CHANNELS
 from testing.clients import endpoints_of, running
 from tests.cli.commands import creonowd
 
@@ -29,13 +30,51 @@ def test_a_failed_call_prints_the_code_and_fails(tmp_path: Path) -> None:
     assert ran.returncode == 1
     assert ran.stdout == b""
     assert json.loads(ran.stderr)["code"] == "IPC_CHANNEL_FORBIDDEN"
-    assert "rpc.discover" in json.loads(ran.stderr)["message"]
+    assert "call --list" in json.loads(ran.stderr)["message"]
 
 
 def test_a_misspelt_channel_brings_up_the_one_that_was_meant(tmp_path: Path) -> None:
     ran = creonowd(tmp_path, "call", "context:asemble")
 
     assert "Did you mean context:assemble?" in json.loads(ran.stderr)["message"]
+
+
+def test_the_list_names_every_channel_and_needs_no_daemon(tmp_path: Path) -> None:
+    ran = creonowd(tmp_path, "call", "--list")
+
+    listed = {line.split()[0] for line in ran.stdout.decode().splitlines() if line[0] != " "}
+    assert listed == {channel.name for channel in ALL_CHANNELS}
+    assert not (tmp_path / "endpoint.json").exists()
+
+
+def test_help_on_a_channel_has_its_fields_errors_and_an_example(tmp_path: Path) -> None:
+    ran = creonowd(tmp_path, "call", "context:budget:update", "--help")
+
+    shown = ran.stdout.decode()
+    assert ran.returncode == 0
+    assert shown.startswith("context:budget:update — Change the budget")
+    assert "  projectId " in shown
+    assert "  totalBudgetTokens " in shown
+    assert "CONTEXT_BUDGET_CONFLICT" in shown
+    assert "creonowd call context:budget:update '{" in shown
+    assert max(map(len, shown.partition("Example")[0].splitlines()[1:])) < 80
+
+
+def test_help_on_a_misspelt_channel_brings_up_the_one_that_was_meant(tmp_path: Path) -> None:
+    ran = creonowd(tmp_path, "call", "context:asemble", "--help")
+
+    assert ran.returncode == 1
+    assert "Did you mean context:assemble?" in ran.stderr.decode()
+
+
+@pytest.mark.parametrize(("words", "status"), [(("--help",), 0), ((), 2)])
+def test_without_a_channel_the_usage_is_shown(
+    tmp_path: Path, words: tuple[str, ...], status: int
+) -> None:
+    ran = creonowd(tmp_path, "call", *words)
+
+    assert ran.returncode == status
+    assert b"--list" in (ran.stderr if status else ran.stdout)
 
 
 def test_a_daemon_that_cannot_start_is_reported_once_with_its_reason(tmp_path: Path) -> None:

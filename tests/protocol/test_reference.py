@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,7 @@ from creonowd.errors import ErrorCode, WarningCode
 from creonowd.redaction.all_rules import RULES
 from scripts.contract.codes import codes_page
 from scripts.contract.openrpc import describe
-from scripts.contract.reference import anchor, api_page, kind, limits
+from scripts.contract.reference import anchor, api_page
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -57,32 +56,3 @@ def test_every_code_rule_and_kind_of_secret_has_its_entry() -> None:
 
     names = [*ErrorCode, *WarningCode, *Rule, *(rule.pattern_id for rule in RULES)]
     assert [one for one in names if f"### {one}\n" not in page and f"`{one}`" not in page] == []
-
-
-@pytest.mark.parametrize(
-    ("schema", "expected"),
-    [
-        ({"$ref": "#/components/schemas/Layer"}, "[Layer](#layer)"),
-        ({"type": "array", "items": {"type": "string"}}, "list of string"),
-        ({"type": "object", "additionalProperties": {"type": "integer"}}, "map of integer"),
-        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "string or null"),
-        ({"enum": ["utf-8", "base64"]}, "`utf-8` or `base64`"),
-        ({}, "anything"),
-    ],
-)
-def test_a_type_is_spelled_in_words(schema: dict[str, Any], expected: str) -> None:
-    assert kind(schema) == expected
-
-
-@pytest.mark.parametrize(
-    ("schema", "expected"),
-    [
-        ({"minimum": 1, "maximum": 200}, ["1 to 200"]),
-        ({"anyOf": [{"minimum": 0}, {"type": "null"}]}, ["at least 0"]),
-        ({"exclusiveMinimum": 0, "maximum": 1}, ["over 0, at most 1"]),
-        ({"minLength": 1}, ["not empty"]),
-        ({"maxItems": 5}, ["at most 5 items"]),
-    ],
-)
-def test_limits_are_spelled_in_words(schema: dict[str, Any], expected: list[str]) -> None:
-    assert list(limits(schema)) == expected
