@@ -182,7 +182,7 @@ def close() -> None:
 
 def _configure_structlog() -> None:
     structlog.configure(
-        processors=[*_shared(), structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[*_shared_processors(), structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         wrapper_class=structlog.stdlib.BoundLogger,
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,
@@ -190,7 +190,7 @@ def _configure_structlog() -> None:
     sys.excepthook = _log_uncaught
 
 
-def _shared() -> list[Processor]:
+def _shared_processors() -> list[Processor]:
     return [
         structlog.stdlib.filter_by_level,
         structlog.stdlib.add_logger_name,

@@ -368,7 +368,7 @@ def variables_of_backend(environ: Mapping[str, str] | None = None) -> list[str]:
 def own_backend(settings: Settings) -> Backend:
     """Return the back end that the settings describe by themselves.
 
-    What may be secret in its address stays there; it is not checked as that of a named one is.
+    Its address may have a secret in it: unlike that of a named back end it is not checked.
     """
     return Backend(
         provider=settings.ai_provider,
@@ -525,14 +525,14 @@ def _check(report: SettingReport) -> SettingReport:
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     found = ((name, environ.get(variable(name))) for name in _wire_names())
     return {
-        name: _structured(text) if name in _AS_JSON else text
+        name: _decode_variable(text) if name in _AS_JSON else text
         for name, text in found
         if text is not None and name != "version"
     }
 
 
-def _structured(text: str) -> Any:
-    """Decode what a variable holds as JSON; what is none is refused with the other values."""
+def _decode_variable(text: str) -> Any:
+    """Decode a variable as JSON; a text that is no JSON is returned, and refused with other bad values."""
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:

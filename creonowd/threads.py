@@ -70,7 +70,7 @@ class StopSignal:
 def check_stopped() -> None:
     """Raise StoppedError if this is the thread of `in_thread` and its work is to stop.
 
-    For long work that is no concern of who asked for it: it may as well run on the event loop.
+    Long work calls it wherever it runs: on the event loop, or in another thread, it does nothing.
     """
     if (signal := _signal.get()) is not None:
         signal.check()

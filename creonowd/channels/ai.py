@@ -287,7 +287,7 @@ async def get_config(session: Session, params: GetConfig) -> AiConfig:
     """Return which provider and model answer runs, and whether they can."""
     name = session.ai.chosen if params.backend is None else params.backend
     backend = session.ai.get(name)
-    fitted = await _fitted(session, params.project_id, name, backend.model)
+    fitted = await _fit_budget(session, params.project_id, name, backend.model)
     readiness = await session.ai.readiness(name)
     mode = session.settings.ai_judge
     return AiConfig(
@@ -311,7 +311,7 @@ async def get_config(session: Session, params: GetConfig) -> AiConfig:
     )
 
 
-class _Fitted(NamedTuple):
+class _ModelBudget(NamedTuple):
     """The budget as it is for one model."""
 
     model: str
@@ -320,7 +320,9 @@ class _Fitted(NamedTuple):
     server: ServerInfo | UnsetType
 
 
-async def _fitted(session: Session, project_id: str | None, backend: str, model: str) -> _Fitted:
+async def _fit_budget(
+    session: Session, project_id: str | None, backend: str, model: str
+) -> _ModelBudget:
     if project_id is not None:
         await session.projects.find(project_id)
     stored = await session.budgets.effective(project_id)
@@ -334,7 +336,7 @@ async def _fitted(session: Session, project_id: str | None, backend: str, model:
         output_limit=limits.output_limit,
     )
     server = UNSET if limits.server is None else _server_info(limits.server)
-    return _Fitted(
+    return _ModelBudget(
         model, budget.profile, show(budget.warnings, session.connection.language), server
     )
 
@@ -370,7 +372,7 @@ async def probe_config(session: Session, params: ProbeConfig) -> ProbeResult:
     """Ask a server for its real window and, if wished, its model for an answer."""
     name = session.ai.chosen if params.backend is None else params.backend
     backend = session.ai.get(name)
-    before = await _fitted(session, params.project_id, name, params.model or backend.model)
+    before = await _fit_budget(session, params.project_id, name, params.model or backend.model)
     answered: bool | UnsetType = UNSET
     async with session.ai.borrow(name) as provider:
         await session.ai.ask_server(name, before.model)
@@ -385,7 +387,7 @@ async def probe_config(session: Session, params: ProbeConfig) -> ProbeResult:
             answer = await provider.answer(call, lambda _: None)
             answered = bool(answer.text.strip())
             await session.ai.ask_server(name, before.model)
-    fitted = await _fitted(session, params.project_id, name, before.model)
+    fitted = await _fit_budget(session, params.project_id, name, before.model)
     return ProbeResult(
         backend=name,
         provider=backend.provider,

@@ -75,14 +75,14 @@ class TokenCount(Result):
 async def get_budget(session: Session, params: GetBudget) -> BudgetProfile:
     """Return the budget of a project; without one of its own it has the default."""
     await _check_project(session, params.project_id)
-    return (await session.budgets.get(params.project_id)).shown(session.connection.language)
+    return (await session.budgets.get(params.project_id)).in_language(session.connection.language)
 
 
 async def update_budget(session: Session, params: UpdateBudget) -> BudgetProfile:
     """Change the budget, or fail with CONTEXT_BUDGET_CONFLICT if someone else did first."""
     await _check_project(session, params.project_id)
     change = params if params.profile is None else params.profile
-    return (await session.budgets.update(change, params.project_id)).shown(
+    return (await session.budgets.update(change, params.project_id)).in_language(
         session.connection.language
     )
 

@@ -196,7 +196,7 @@ async def ensure_creonow(session: Session, params: ProjectId) -> Ensured:
     """Make the missing parts of the tree; nothing that exists is changed."""
     project = await session.projects.find(params.project_id)
     await session.tree.ensure(project)
-    return Ensured(root_path=_shown(session, project), ensured=True)
+    return Ensured(root_path=_visible_path(session, project), ensured=True)
 
 
 async def creonow_status(session: Session, params: ProjectId) -> CreonowStatus:
@@ -206,7 +206,7 @@ async def creonow_status(session: Session, params: ProjectId) -> CreonowStatus:
     return CreonowStatus(
         exists=exists,
         watching=session.watcher.is_watched(project.project_id),
-        root_path=_shown(session, project) if exists else UNSET,
+        root_path=_visible_path(session, project) if exists else UNSET,
     )
 
 
@@ -247,7 +247,7 @@ async def _list(session: Session, params: ProjectId, scope: CreonowFolder) -> Fi
     return FileList(items=[structs.replace(file, path=clean(file.path)) for file in files])
 
 
-def _shown(session: Session, project: Project) -> str:
+def _visible_path(session: Session, project: Project) -> str:
     """Return the path of a project's folder, without secrets in its names."""
     return session.redactor.hide_secrets(str(project.root))
 

@@ -78,7 +78,7 @@ def list_backends(arguments: argparse.Namespace) -> int:
 def add_backend(arguments: argparse.Namespace) -> int:
     """Store the key, add the back end, try one call, and choose it if that is answered."""
     user_data = user_data_dir(arguments.user_data)
-    backend = _described(arguments)
+    backend = _new_backend(arguments)
     settings.check_backends({arguments.name: backend})
     key = _ask_key(arguments.name, backend, user_data)
     with connect(user_data, seconds=None) as client:
@@ -122,8 +122,8 @@ def remove_backend(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _described(arguments: argparse.Namespace) -> Backend:
-    """Make the back end of a preset and what is said otherwise."""
+def _new_backend(arguments: argparse.Namespace) -> Backend:
+    """Return the back end of a preset, with what the command line says otherwise."""
     preset = arguments.preset or (arguments.name if arguments.name in PRESETS else None)
     backend = Backend() if preset is None else PRESETS[preset]
     given = {
@@ -180,7 +180,7 @@ def _write_key(user_data: Path, name: str, key: str) -> None:
         path.chmod(atomic.PRIVATE)
     atomic.replace(path, f"{key}\n".encode(), mode=atomic.PRIVATE)
     if os.name == "nt":
-        # Modes mean nothing here: the rights of the folder are not passed on, ours are the only ones.
+        # Windows ignores modes: take away inherited rights, and give the file to this user alone.
         rights = ["/inheritance:r", "/grant:r", f"{getpass.getuser()}:F"]
         subprocess.run(["icacls", str(path), *rights], check=False, capture_output=True)
 

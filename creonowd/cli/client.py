@@ -48,7 +48,7 @@ class Client:
             said = Wording("The daemon does not answer {}.", "守护进程没有回应 {}。").format(method)
             raise DaemonError(ErrorCode.TIMEOUT, said) from None
         except OSError:
-            raise _disconnected() from None
+            raise _disconnection() from None
 
     def _exchange(self, message: bytes) -> dict[str, Any]:
         self._writer.write(message + b"\n")
@@ -57,10 +57,10 @@ class Client:
             reply: dict[str, Any] = msgspec.json.decode(line)
             if reply.get("id") == self._count and "method" not in reply:
                 return reply
-        raise _disconnected()
+        raise _disconnection()
 
 
-def _disconnected() -> DaemonError:
+def _disconnection() -> DaemonError:
     said = Wording("The daemon closed the connection.", "守护进程关闭了连接。")
     return DaemonError(ErrorCode.DISCONNECTED, said)
 

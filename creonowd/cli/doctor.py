@@ -85,7 +85,7 @@ class Finding(Model):
     found: Wording
     remedy: Wording = NO_REMEDY
 
-    def shown(self, *, chinese: bool) -> dict[str, str]:
+    def in_language(self, *, chinese: bool) -> dict[str, str]:
         """Return the finding in one language."""
         found, remedy = self.found.text(chinese=chinese), self.remedy.text(chinese=chinese)
         return {"part": self.part, "state": self.state, "found": found, "remedy": remedy}
@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
         show(
             {
                 "version": __version__,
-                "findings": [finding.shown(chinese=chinese) for finding in findings],
+                "findings": [finding.in_language(chinese=chinese) for finding in findings],
                 "settings": msgspec.to_builtins(_setting_reports(user_data)),
             }
         )
@@ -160,7 +160,7 @@ def _report_lines(findings: list[Finding], *, chinese: bool, colour: bool) -> It
 
 
 def _finding_line(finding: Finding, *, chinese: bool, colour: bool) -> str:
-    shown = harmless(finding.shown(chinese=chinese))
+    shown = harmless(finding.in_language(chinese=chinese))
     remedy = f"\n    → {shown['remedy']}" if shown["remedy"] else ""
     return f"{_sign(finding.state, colour=colour)} {harmless(finding.part)}: {shown['found']}{remedy}\n"
 
@@ -415,7 +415,7 @@ def _check_log(user_data: Path) -> Iterator[Finding]:
     running = last_pid if endpoint.is_running(user_data) else None
     ended = [index for index in starts if lines[index].get("pid") != running]
     if last_pid != running:
-        yield _killed(Wording("with pid {}", "进程 {} ").format(last_pid))
+        yield _kill_finding(Wording("with pid {}", "进程 {} ").format(last_pid))
     elif ended:
         yield _last_end(lines[ended[-1] :])
 
@@ -480,10 +480,10 @@ def _last_end(lines: list[LogLine]) -> Finding:
         reason = next(line.get("reason") for line in lines if line.get("event") == STOPPED)
         found = Wording("in order: {}", "正常结束：{}").format(reason)
         return Finding(part="last end", state=OK, found=found)
-    return _killed(Wording("of {}", "{} 启动的").format(lines[0].get("time")))
+    return _kill_finding(Wording("of {}", "{} 启动的").format(lines[0].get("time")))
 
 
-def _killed(which: Wording) -> Finding:
+def _kill_finding(which: Wording) -> Finding:
     found = Wording(
         f"the daemon {which.english} was killed or the machine went down",
         f"{which.chinese}守护进程被强行结束，或机器断电",
@@ -530,7 +530,7 @@ def _project_findings(user_data: Path) -> Iterator[Finding]:
             "At the next use it is kept aside; then create your projects again.",
             "下次使用时会另存该文件；请随后重新创建项目。",
         )
-        yield _damaged(projects.FILE, error, usual)
+        yield _damage_finding(projects.FILE, error, usual)
         return
     for project in known:
         if not project.root.is_dir():
@@ -556,10 +556,10 @@ def _damaged_files(user_data: Path) -> Iterator[Finding]:
             except (versioned_json.DamagedFileError, DaemonError, OSError) as error:
                 problem = error
             if problem:
-                yield _damaged(path.relative_to(user_data).as_posix(), problem, remedy)
+                yield _damage_finding(path.relative_to(user_data).as_posix(), problem, remedy)
 
 
-def _damaged(part: str, problem: Exception | Wording, usual: Wording) -> Finding:
+def _damage_finding(part: str, problem: Exception | Wording, usual: Wording) -> Finding:
     """Report a damaged file; one of a newer version is whole, and nobody overwrites it."""
     remedy = usual
     if isinstance(problem, DaemonError):

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     results = [_lint(file) for path in arguments.paths for file in _files(path)]
     chinese = console_language() is Language.CHINESE
     if arguments.json:
-        show([_shown(one, chinese=chinese) for one in results])
+        show([_visible_faults(one, chinese=chinese) for one in results])
     else:
         write("".join(line for one in results for line in _lines(one, chinese=chinese)))
     return int(any(one.faults for one in results))
@@ -91,7 +91,7 @@ _UNREADABLE = Wording("The file cannot be read: {}", "文件无法读取：{}")
 _FINE = Wording("ok", "没有问题")
 
 
-def _shown(result: LintResult, *, chinese: bool) -> dict[str, Any]:
+def _visible_faults(result: LintResult, *, chinese: bool) -> dict[str, Any]:
     faults = [
         {"key": fault.key, "message": fault.wording.text(chinese=chinese), "line": fault.line}
         for fault in result.faults

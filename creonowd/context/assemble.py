@@ -438,7 +438,7 @@ def _warnings(
 ) -> Iterator[Caution]:
     """Return the warnings of the plan, of the sources and of trimming."""
     for warning in (*plan.warnings, *gathered.warnings):
-        yield warning.cleaned(lambda text: visible_ref(text, tools))
+        yield warning.with_clean_texts(lambda text: visible_ref(text, tools))
     for summary in plan.skill.summaries:
         if summary not in gathered.summaries:
             yield Caution(

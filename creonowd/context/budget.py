@@ -199,7 +199,7 @@ class Budget(Model):
     profile: BudgetProfile
     warnings: tuple[Caution, ...] = ()
 
-    def shown(self, language: Language) -> BudgetProfile:
+    def in_language(self, language: Language) -> BudgetProfile:
         """Return the profile with its warnings, in a client's language."""
         warnings, notices = show(self.warnings, language)
         return structs.replace(self.profile, warnings=warnings or UNSET, notices=notices or UNSET)
@@ -308,7 +308,7 @@ def corrected_total(total: int, correction: CountCorrection | None) -> int:
     return total if correction is None else max(1, math.floor(total / correction.factor))
 
 
-def corrected(budget: Budget, correction: CountCorrection | None) -> Budget:
+def apply_correction(budget: Budget, correction: CountCorrection | None) -> Budget:
     """Return the budget in tokens by our count; the layers keep their minimums."""
     if correction is None:
         return budget

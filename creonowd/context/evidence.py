@@ -290,7 +290,7 @@ def layer_parts(
     layer: Layer, decisions: Sequence[Decision], frame: PromptFrame
 ) -> list[PromptPart]:
     """Return what a layer consists of: its title, and what is kept of it in reading order."""
-    texts, constraints = _kept(decisions)
+    texts, constraints = _kept_decisions(decisions)
     parts = [PromptPart(title(layer, empty=not texts and not constraints))]
     parts += [PromptPart(decision.rendered, decision) for decision in texts]
     if constraints:
@@ -331,7 +331,7 @@ def join(parts: Iterable[Rendered]) -> Rendered:
     )
 
 
-def _kept(decisions: Sequence[Decision]) -> tuple[list[Decision], list[Decision]]:
+def _kept_decisions(decisions: Sequence[Decision]) -> tuple[list[Decision], list[Decision]]:
     """Return what is kept: what stands before the heading of the constraints, and the rest."""
     kept = [decision for decision in decisions if decision.is_kept]
     kinds = [decision.kind for decision in kept]

@@ -17,7 +17,7 @@ from creonowd.tokens.boundaries import additive_parts
 if TYPE_CHECKING:
     from ahocorasick_rs import AhoCorasick
 
-# What a text of so many characters mentions is kept for all of it.
+# The names in a text of up to so many characters are kept for the text as a whole.
 WHOLE = 32_000
 
 Names = frozenset[str]

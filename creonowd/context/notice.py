@@ -62,7 +62,7 @@ class Caution(Model, cache_hash=True):
             details=dict(self.details) or UNSET,
         )
 
-    def cleaned(self, clean: Callable[[str], str]) -> "Caution":
+    def with_clean_texts(self, clean: Callable[[str], str]) -> "Caution":
         """Return the same with every text cleaned, except for the catalogue's own."""
         details = ((k, clean(v) if isinstance(v, str) else v) for k, v in self.details)
         return replace(

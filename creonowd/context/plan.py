@@ -28,7 +28,7 @@ MAX_SURROUNDING = 20_000
 MAX_RECENT_SUMMARY = 10
 MAX_SYNOPSIS = 1000
 LONGEST_QUERY = 2000
-# How far before the query's end sentences may ask.
+# How far before the end of the query a sentence may stand that is searched for by itself.
 REACH = 3000
 CHUNK_LIMIT = 200
 MOST_SUMMARIES = 3
@@ -37,7 +37,7 @@ LONGEST_SENTENCE = 200
 STEPS = 4
 # What the story so far may take of the budget, or of the skill's target if that is less.
 SYNOPSIS_PERCENT = 15
-# In a long budget, where it is whole chapters.
+# The same in a long budget, which has whole chapters.
 LONG_SYNOPSIS_PERCENT = 60
 # Its chapters with a line each stand before those whose summary, or whose text, is told in full.
 FAR_CHAPTERS, NEAR_CHAPTERS = 0, 1

@@ -37,7 +37,7 @@ class PromptPlace(NamedTuple):
 def prompt_places(
     system_prompt: SystemPrompt, user: UserContent, tools: TextTools
 ) -> tuple[PromptPlace, ...]:
-    """Return where parts of different life meet, in the order of the prompt."""
+    """Return where parts that change at different times meet, in the order of the prompt."""
     return tuple(_places(system_prompt, user, tools))
 
 

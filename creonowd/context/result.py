@@ -337,7 +337,7 @@ def break_points(assembly: Assembly, model: str) -> list[CacheBreakPoint]:
     """Return where the prompt is cut into blocks, in its order, and which places are marked."""
     rule, minimum = cache_facts(model)
     places = assembly.places
-    marked = _marked([place for place in places if place.tokens >= minimum], rule)
+    marked = _places_to_mark([place for place in places if place.tokens >= minimum], rule)
     return [
         CacheBreakPoint(
             after=place.after,
@@ -353,8 +353,8 @@ def break_points(assembly: Assembly, model: str) -> list[CacheBreakPoint]:
     ]
 
 
-def _marked(places: Sequence[PromptPlace], rule: CacheRule) -> list[PromptPlace]:
-    """Choose the places to mark: where parts of different life meet, as many as there may be."""
+def _places_to_mark(places: Sequence[PromptPlace], rule: CacheRule) -> list[PromptPlace]:
+    """Choose the places to mark: where parts that change at different times meet, as many as allowed."""
     by_name = {place.after: place for place in places}
     window = [place for place in places if place.after == "window"]
     if rule is CacheRule.MARKS:

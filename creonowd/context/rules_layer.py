@@ -53,7 +53,9 @@ def trim_rules(
     units: Sequence[Unit], line: int, ranking: EntityRanking, tools: TextTools
 ) -> TrimmedRules:
     """Drop entities, then constraints of the graph, then degradable ones, until R ≤ line."""
-    dropped: dict[int, DropReason] = dict.fromkeys(_excluded(units), (Rule.CONSTRAINT_LIMIT, None))
+    dropped: dict[int, DropReason] = dict.fromkeys(
+        _excluded_constraints(units), (Rule.CONSTRAINT_LIMIT, None)
+    )
     excess = untrimmed_tokens(units, tools) - line
     over_line = excess > 0
     last_number = len([unit for unit in units if _is_constraint(unit)]) - len(dropped)
@@ -120,7 +122,7 @@ def rank_entities(
     return EntityRanking(mentioned=mentioned, often=dict(often), shared=shared)
 
 
-def _excluded(units: Sequence[Unit]) -> list[int]:
+def _excluded_constraints(units: Sequence[Unit]) -> list[int]:
     """List the constraints that cannot stay: those over the size limit, and all past the 500th."""
     constraints = [index for index, unit in enumerate(units) if _is_constraint(unit)]
     blank = [index for index in constraints if not units[index].rendered]

@@ -285,7 +285,9 @@ async def gather(
                 others = [index for index in waiting if sources[index].timeout_ms is None]
                 await ask_all(others, plan.source_timeout_ms)
     pairs = zip(sources, answers, strict=True)
-    return _gathered(plan.project_id, [(source, answer or "timeout") for source, answer in pairs])
+    return _join_answers(
+        plan.project_id, [(source, answer or "timeout") for source, answer in pairs]
+    )
 
 
 def _answer_now(source: Source, ask: SourceQuery, checked: CheckedAnswers) -> SourceAnswer | None:
@@ -297,7 +299,7 @@ def _answer_now(source: Source, ask: SourceQuery, checked: CheckedAnswers) -> So
         fetched = fetch_now(ask)
     except Exception as error:  # noqa: BLE001 - a source may fail in any way, the assembly in none
         return _failure(error)
-    return None if fetched is None else _checked(fetched, source, checked)
+    return None if fetched is None else _check_answer(fetched, source, checked)
 
 
 async def _answer(source: Source, ask: SourceQuery, checked: CheckedAnswers) -> SourceAnswer:
@@ -305,7 +307,7 @@ async def _answer(source: Source, ask: SourceQuery, checked: CheckedAnswers) -> 
         fetched = await source.fetch(ask)
     except Exception as error:  # noqa: BLE001 - a source may fail in any way, the assembly in none
         return _failure(error)
-    return _checked(fetched, source, checked)
+    return _check_answer(fetched, source, checked)
 
 
 def _failure(error: Exception) -> DaemonError | str:
@@ -317,7 +319,7 @@ def _failure(error: Exception) -> DaemonError | str:
     return type(error).__name__
 
 
-def _checked(fetched: object, source: Source, checked: CheckedAnswers) -> SourceAnswer:
+def _check_answer(fetched: object, source: Source, checked: CheckedAnswers) -> SourceAnswer:
     projects = _projects(fetched, source.layer, checked)
     if projects is None or not isinstance(fetched, SourceResult):
         return "malformed"
@@ -353,7 +355,7 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _gathered(project_id: str, pairs: Sequence[tuple[Source, SourceAnswer]]) -> SourceResults:
+def _join_answers(project_id: str, pairs: Sequence[tuple[Source, SourceAnswer]]) -> SourceResults:
     """Put the answers together; those that end the request are raised, in the order of sources."""
     fragments: dict[Layer, list[Fragment]] = {layer: [] for layer in Layer}
     left_out: list[Omission] = []

@@ -204,9 +204,9 @@ class Story:
             return self._choose(places)
         if counted is None:
             return self._unknown
-        return self._counted(counted)
+        return self._find_number(counted)
 
-    def _counted(self, counted: Numeral) -> FoundPlace:
+    def _find_number(self, counted: Numeral) -> FoundPlace:
         """Find a number: what bears it with a word such as 章 counts before bare numbers."""
         if counted.unit is NumeralUnit.VOLUME:
             places = self._volumes.get(counted.value)

@@ -256,7 +256,9 @@ def _make_system_prompt(
         settings=settings_outcome,
         rules_over=trimmed.over_line,
         digest=digest_of(
-            hasher.hexdigest(), [*trimmed.decisions, *kept_settings], _seen(given.states, tools)
+            hasher.hexdigest(),
+            [*trimmed.decisions, *kept_settings],
+            _visible_states(given.states, tools),
         ),
         encoded=encoded,
         weight=given.weight + 2 * len(prompt.text) + encoded.weight,
@@ -405,13 +407,15 @@ class PrefixMemory:
         self._last.put(key, digest)
 
     def follow(self, key: PrefixKey, digest: PrefixDigest) -> PrefixComparison:
-        """Compare a stable prefix with the caller's previous one, and become that."""
+        """Compare a stable prefix with the caller's previous one, and keep it for the next comparison."""
         comparison = self.compare(key, digest)
         self.remember(key, digest)
         return comparison
 
 
-def _seen(states: Iterable[tuple[str, str]], tools: TextTools) -> tuple[tuple[str, str], ...]:
+def _visible_states(
+    states: Iterable[tuple[str, str]], tools: TextTools
+) -> tuple[tuple[str, str], ...]:
     return tuple((visible_ref(ref, tools), state) for ref, state in states)
 
 

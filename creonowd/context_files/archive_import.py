@@ -254,7 +254,7 @@ def _check_sizes(entries: Sequence[ZipInfo], archive_bytes: int, max_bytes: int)
 
 
 def _is_folder(entry: ZipInfo) -> bool:
-    """Tell whether the entry is a folder; `ZipInfo.is_dir` fails on a name that begins with NUL."""
+    """Return whether the entry is a folder; `ZipInfo.is_dir` fails on a name that begins with NUL."""
     return entry.orig_filename.endswith("/")
 
 

@@ -69,7 +69,7 @@ async def _make(
         unsaid=tuple(said_key(plan, warning) for warning in result.repeated),
         weight=answer.weight + text,
     )
-    # What failed may work the next time, and what is said once is said by this answer alone.
+    # A source that failed may work the next time; a warning that a project gets once is not repeated.
     is_lasting = not assembly.failures and not any(map(is_said_once, assembly.warnings))
     if is_lasting and key is not None and key == _key(prepared):
         engine.answers.put(key, made)

@@ -21,8 +21,8 @@ from creonowd.context.budget import (
     BudgetProfile,
     allowances_of,
     apply_change,
+    apply_correction,
     budget_of,
-    corrected,
     fit_to_model,
 )
 from creonowd.context.fragment import Action, FragmentKind, Span
@@ -166,7 +166,7 @@ class ClientAssembly(Model):
 
 
 class Preparation(NamedTuple):
-    """All that an assembly is made of: what its plan says and its sources have. And whom it is for."""
+    """What one assembly needs: its plan, its sources, its tools, and the model that gets the prompt."""
 
     plan: Plan
     sources: list[Source]
@@ -291,7 +291,7 @@ async def _prepare(
         session.tokenizers.known.check_version(match.encoding, request.tokenizer_version)
         tokenizer = await session.tokenizers.get(match.encoding)
         correction = session.corrections.of(model, match.kind)
-        plan = await _plan(call, corrected(budget, correction), disk)
+        plan = await _plan(call, apply_correction(budget, correction), disk)
     if isinstance(tokenizer, ByteTokenizer):
         plan = without_tokenizer(plan)
     tools = TextTools(
@@ -415,14 +415,14 @@ async def _read_disk(call: _Call, sources: Sequence[Source]) -> DiskState | None
             if isinstance(buffer, Buffer):
                 texts = open_texts | {request.document_id: buffer.text}
         story = session.chapters.read_now(project, texts, cache.once)
-        before = _chapter_before(_changed(call, budget), rules, located, story)
+        before = _chapter_before(_with_changes(call, budget), rules, located, story)
         previous = None if before is None else buffer_of(before)
         return DiskState(
             budget=budget,
             skill=skill,
             located=located,
             story=story,
-            previous=_placed_at_start(previous, before, utf16=session.peer.utf16),
+            previous=_document_at_start(previous, before, utf16=session.peer.utf16),
             outline=_outline(session, project, rules, located),
         )
 
@@ -470,7 +470,7 @@ def _chapter_before(
     return None if before is None else before.path
 
 
-def _placed_at_start(
+def _document_at_start(
     buffer: Buffer | DaemonError | None, path: str | None, *, utf16: bool
 ) -> Document | None:
     """Return a document with the cursor at its start; None if it could not be read."""
@@ -487,10 +487,10 @@ async def _budget(call: _Call, disk: DiskState | None) -> Budget:
         )
     else:
         budget = disk.budget
-    return _changed(call, budget)
+    return _with_changes(call, budget)
 
 
-def _changed(call: _Call, budget: Budget) -> Budget:
+def _with_changes(call: _Call, budget: Budget) -> Budget:
     """Return the budget with what the request changes."""
     profile = call.what_if.profile
     if profile is None:
@@ -558,7 +558,7 @@ async def _read_previous(session: Session, project: Project, before: str | None)
             buffer = await session.documents.read(project, before, session.peer)
     except (TimeoutError, DaemonError):
         return None
-    return _placed_at_start(buffer, before, utf16=session.peer.utf16)
+    return _document_at_start(buffer, before, utf16=session.peer.utf16)
 
 
 async def _read_skill(session: Session, project: Project, skill_id: str | None) -> SkillRead:

@@ -198,11 +198,11 @@ async def _with_model_summary(
     profile = (await session.budgets.effective(params.project_id)).profile
     left = current_effective_deadline() - current_time()
 
-    async def metered() -> Provider:
+    async def metered_provider() -> Provider:
         return MeteredProvider(await session.ai.current(), session, params.project_id)
 
     summariser = ModelSummariser(
-        metered,
+        metered_provider,
         session.ai.model(profile.model),
         session.redactor,
         seconds=min(session.settings.history_summary_timeout_ms / 1000, left / 3),

@@ -133,7 +133,9 @@ async def summarise_story(session: Session, params: SummariseStory) -> Summarise
         report_progress({"done": number, "documents": len(todo)})
         work = await to_thread.run_sync(prepare, document, abandon_on_cancel=True)
         if work is None:
-            failures.append(SummaryFailure(path=_shown(session, document), code="UNREADABLE"))
+            failures.append(
+                SummaryFailure(path=_visible_path(session, document), code="UNREADABLE")
+            )
             continue
         try:
             if not params.dry_run:
@@ -141,10 +143,10 @@ async def summarise_story(session: Session, params: SummariseStory) -> Summarise
         except DaemonError as error:
             if error.code in _FATAL:
                 raise
-            failures.append(SummaryFailure(path=_shown(session, document), code=error.code))
+            failures.append(SummaryFailure(path=_visible_path(session, document), code=error.code))
             continue
         spent, calls = spent + work.tokens, calls + (work.call is not None)
-        done.append(_shown(session, document))
+        done.append(_visible_path(session, document))
     if todo:
         report_progress({"done": len(todo), "documents": len(todo)})
     if not params.dry_run:
@@ -255,5 +257,5 @@ def _ignore(_text: str) -> None:
     """Ignore the pieces of a summary; it is kept when it is whole."""
 
 
-def _shown(session: Session, document: StoryDocument) -> str:
+def _visible_path(session: Session, document: StoryDocument) -> str:
     return session.redactor.redact(document.path).text

@@ -145,7 +145,7 @@ def _projects_cut_short(
         (project, text)
         for project, cautions in sorted(left_out.items())
         for one in cautions
-        if (text := one.cleaned(clean).said) is not None
+        if (text := one.with_clean_texts(clean).said) is not None
     ]
     return Trouble(
         reason=Wording(

@@ -1,4 +1,4 @@
-"""Records what every call to a model uses, whoever makes it."""
+"""Record what every call to a model uses, whichever use case makes it."""
 
 from msgspec import UNSET
 
@@ -54,7 +54,7 @@ class MeteredProvider:
         usage = answer.usage
         changed_by, lost = "", 0
         if call.purpose is Purpose.WRITE and usage is not None:
-            changed_by, lost = self._lost(usage.cache_read_tokens)
+            changed_by, lost = self._prefix_loss(usage.cache_read_tokens)
         return UsageRecord(
             at_ms=self._session.clock.now_ms(),
             project_id=self._project_id,
@@ -70,7 +70,7 @@ class MeteredProvider:
             lost_tokens=lost,
         )
 
-    def _lost(self, read: int) -> tuple[str, int]:
+    def _prefix_loss(self, read: int) -> tuple[str, int]:
         """Return what changed the prefix, and how many of its tokens the cache could have had."""
         prompt = self._prompt
         if prompt is None or prompt.prefix_change is UNSET:

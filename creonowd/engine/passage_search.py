@@ -118,7 +118,7 @@ async def retrieve_context(session: Session, params: RetrieveContext) -> Retriev
     passages, evidence = await _passages(session, project, search, explained)
     indexing = () if explained.complete else (caution(WarningCode.RETRIEVAL_INDEXING),)
     named = (
-        w.cleaned(lambda text: session.redactor.redact(text).text)
+        w.with_clean_texts(lambda text: session.redactor.redact(text).text)
         for w in (*located.warnings, *index.left_out)
     )
     warnings, notices = show((*named, *indexing), session.connection.language)

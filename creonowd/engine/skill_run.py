@@ -280,10 +280,12 @@ async def run_skill(session: Session, params: RunSkill) -> SkillRun:
         choice = await _choose(session, params, project)
         async with session.ai.borrow(choice.backend) as provider:
             await _learn_window(session, project, choice)
-            return await _run(session, params, project, _Asked(run_id, choice, provider), stream)
+            return await _run(
+                session, params, project, _RunChoice(run_id, choice, provider), stream
+            )
 
 
-class _Asked(NamedTuple):
+class _RunChoice(NamedTuple):
     """A run, and who answers it."""
 
     run_id: str
@@ -302,7 +304,7 @@ async def _choose(session: Session, params: RunSkill, project: Project) -> Choic
 
 
 async def _learn_window(session: Session, project: Project, choice: Choice) -> None:
-    """Ask a server at home for its window before the prompt is made."""
+    """Ask a local server for its window before the prompt is made."""
     if session.ai.is_local(choice.backend):
         profile = (await session.budgets.effective(project.project_id)).profile
         await session.ai.learn_window(choice.backend, choice.model or profile.model)
@@ -323,7 +325,7 @@ def _request(params: RunSkill, instruction: str = "") -> AssembleContext:
 
 
 async def _run(
-    session: Session, params: RunSkill, project: Project, asked: _Asked, stream: "_OutputStream"
+    session: Session, params: RunSkill, project: Project, asked: _RunChoice, stream: "_OutputStream"
 ) -> SkillRun:
     run_id, provider = asked.run_id, asked.provider
     attempt = partial(_attempt, session, params, project, asked)
@@ -339,8 +341,8 @@ async def _run(
             attempts.append(await attempt(instruction=rewrite, on_text=partial(stream.send, 2)))
         except DaemonError as error:
             warnings.append(_rewrite_failed(error))
-    # Recorded before the result is made: at once, the writing thread would wait for the
-    # interpreter at each step.
+    # Recorded before the result is made: meanwhile the writing thread would wait for the
+    # interpreter's lock at each step.
     last = attempts[-1]
     warnings += _reading_cautions(session, asked.choice, last)
     if not await _record(session, params, run_id, provider.name, last):
@@ -408,7 +410,7 @@ async def _attempt(
     session: Session,
     params: RunSkill,
     project: Project,
-    asked: _Asked,
+    asked: _RunChoice,
     *,
     instruction: str,
     on_text: OnText,

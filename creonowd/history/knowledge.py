@@ -212,7 +212,7 @@ def merge_facts(before: Sequence[Fact], new: Iterable[Fact]) -> tuple[Fact, ...]
     return tuple(facts)
 
 
-def uncorrected(facts: Sequence[Fact], later: Iterable[Fact]) -> list[Fact]:
+def drop_corrected(facts: Sequence[Fact], later: Iterable[Fact]) -> list[Fact]:
     """Return facts together with later ones, without those that a later one corrects.
 
     A later fact that is about the same thing and corrects nothing leaves the others as they are.

@@ -136,7 +136,7 @@ def parse_json(text: str) -> Any:
     return None if _too_deep(value) else value
 
 
-def _indented(value: Any) -> str:
+def _indent(value: Any) -> str:
     """Write a value over many lines, so that it can be searched."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
@@ -189,8 +189,8 @@ def _read_text(text: str, redactor: Redactor) -> Observation:
 
 def _read_value(value: Any, redactor: Redactor) -> Observation:
     clean = redact_json(value, redactor)
-    text = redactor.redact(_indented(clean), "tool result")
-    evidence = redactor.redact(_indented(value), "tool result").evidence
+    text = redactor.redact(_indent(clean), "tool result")
+    evidence = redactor.redact(_indent(value), "tool result").evidence
     return Observation(form=Form.JSON, text=text.text, value=clean, evidence=evidence)
 
 

@@ -16,12 +16,12 @@ from creonowd.history.knowledge import (
     Fact,
     best_facts,
     changes_course,
+    drop_corrected,
     facts_of_round,
     intention_in,
     merge_facts,
     opening_of,
     question_in,
-    uncorrected,
     whole_sentences,
 )
 from creonowd.history.observation import as_fields, parse_json
@@ -220,7 +220,7 @@ _EMPTY = SummaryMaterial(0, "", "", "", {}, (), (), {}, (), "", ())
 
 def fact_count(rounds: Sequence[Round]) -> int:
     """Return how many facts a summary of the rounds that begin a conversation could name."""
-    return len(_known(_material(rounds)))
+    return len(_knowledge_lines(_material(rounds)))
 
 
 def extractive_summary(
@@ -232,12 +232,12 @@ def extractive_summary(
     the text changes with a correction only.
     """
     material = _material(rounds)
-    known = _known(material)
+    known = _knowledge_lines(material)
     most = len(known) if facts is None else facts
     facts_named = best_facts(known, most)
     if len(facts_named) < FEW_FACTS:
         facts_named += [each.answer for each in material.recent[-FEW_FACTS:] if each.answer]
-    corrected = _corrected(material, later)
+    corrected = _corrections(material, later)
     knowledge = [
         text.replace("; ", ", ") for text in dict.fromkeys(facts_named) if text not in corrected
     ]
@@ -252,24 +252,24 @@ def extractive_summary(
     )
 
 
-def _corrected(material: SummaryMaterial, later: Sequence[Round]) -> frozenset[str]:
+def _corrections(material: SummaryMaterial, later: Sequence[Round]) -> frozenset[str]:
     """Return what later rounds correct: facts, and failures that they resolve.
 
-    What comes back after that is left to the round that says so, else the text would change with
-    each run of a test that fails now and then.
+    A failure that returns later is not listed again: the round that reports it has it. Otherwise the
+    text would change with each run of a test that fails now and then.
     """
-    known = {fact.text for fact in _known(material)}
+    known = {fact.text for fact in _knowledge_lines(material)}
     facts: Sequence[Fact] = material.facts
     errors = {call: fact.text for call, fact in material.failures.items()}
     corrected: set[str] = set()
     for each in map(digest, later):
-        facts = uncorrected(facts, each.facts)
+        facts = drop_corrected(facts, each.facts)
         errors |= {call: error for call, error in each.outcomes if call in errors}
         corrected |= known.difference((fact.text for fact in facts), errors.values())
     return frozenset(corrected)
 
 
-def _known(material: SummaryMaterial) -> list[Fact]:
+def _knowledge_lines(material: SummaryMaterial) -> list[Fact]:
     """List what may stand under Key Knowledge: facts, and failures that nothing has resolved."""
     return [*material.facts, *material.failures.values()]
 

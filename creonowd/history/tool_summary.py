@@ -592,7 +592,7 @@ def _summarise_command(use: ToolUse) -> list[str]:
     code = use.number(*_EXIT_CODE_KEYS)
     ended = f"exit code {code}" if code is not None else "finished"
     failed = _codes(use, code).removeprefix(f", exit code {code}") if use.failure else ""
-    lines = _split_lines(_joined(use.fields.get("stderr")) or "")
+    lines = _split_lines(_join_texts(use.fields.get("stderr")) or "")
     tail = [clip(line, use.limits.line) for line in lines]
     return [
         f"{name}: {ended}{failed}",
@@ -604,7 +604,7 @@ def _summarise_command(use: ToolUse) -> list[str]:
 def _output_lines(use: ToolUse) -> list[str]:
     """Keep the size and the ends of what a command wrote, or the outline of what came instead."""
     streams = [use.fields[key] for key in _OUTPUT_KEYS if key in use.fields]
-    found = next((text for text in map(_joined, streams) if text), None)
+    found = next((text for text in map(_join_texts, streams) if text), None)
     if found is None and streams:
         other = next((stream for stream in streams if stream not in (None, "", [])), None)
         return [f"stdout: {'empty' if other is None else describe(other)}"]
@@ -622,7 +622,7 @@ def _is_broken_json(text: str) -> bool:
     return _BROKEN_JSON.match(text) is not None and parse_json(first) is None
 
 
-def _joined(value: Any) -> str | None:
+def _join_texts(value: Any) -> str | None:
     """Return a text, or a list of texts as the lines that they are; None for anything else."""
     lines = as_items(value)
     if lines and all(isinstance(line, str) for line in lines):

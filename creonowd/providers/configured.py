@@ -83,7 +83,7 @@ class ModelLimits(Model):
     server: ServerReport | None = None
 
 
-class _Opened:
+class _OpenProvider:
     """A provider, and how many use it now."""
 
     def __init__(self, provider: Provider) -> None:
@@ -107,7 +107,7 @@ class _Borrowed:
             return await provider.answer(call, on_text)
 
     async def close(self) -> None:
-        """Close nothing: it is not ours."""
+        """Do nothing: others use the back end as well."""
 
 
 class Backends:
@@ -126,7 +126,7 @@ class Backends:
         self._monotonic = monotonic
         self._hide = hide
         self._lock = anyio.Lock()
-        self._opened: dict[str, _Opened] = {}
+        self._opened: dict[str, _OpenProvider] = {}
         self._reports: Memo[tuple[str, str], tuple[float, ServerReport]] = Memo(_KEPT_REPORTS)
 
     @property
@@ -135,7 +135,7 @@ class Backends:
         return self._settings.ai_backend or OWN_BACKEND
 
     def all(self) -> dict[str, Backend]:
-        """Return every back end by its name; first the one of the settings' own."""
+        """Return every back end by its name; first the one that the settings describe by themselves."""
         return {OWN_BACKEND: self._own, **dict(sorted(self._settings.backends.items()))}
 
     def get(self, name: str) -> Backend:
@@ -153,7 +153,7 @@ class Backends:
         return self._settings.backends.get(name)
 
     def choose(self, *wishes: Wishes) -> Choice:
-        """Decide who gets a call: the first that asks for something, else the settings.
+        """Choose the back end and the model of a call: the first wish that names one, else the settings.
 
         A model that is the name of a back end chooses that one; one that another back end has
         chooses that, unless a back end is asked for as well.
@@ -170,7 +170,7 @@ class Backends:
         backend = self.get(name)
         sampling = _sampling(backend)
         for wish in reversed(wishes):
-            sampling = wish.sampling.over(sampling)
+            sampling = wish.sampling.with_defaults(sampling)
         most = (*(w.max_output_tokens for w in wishes), backend.max_output_tokens)
         return Choice(
             backend=name,
@@ -186,10 +186,10 @@ class Backends:
         It stays the same one, and open while it answers, whatever is chosen or changed meanwhile.
         """
         name = self.chosen
-        return _Borrowed(self, name, await self.opened(name))
+        return _Borrowed(self, name, await self.open_provider(name))
 
-    async def opened(self, name: str) -> Provider:
-        """Return the provider itself of a back end; a change may close it at any time."""
+    async def open_provider(self, name: str) -> Provider:
+        """Return the provider of a back end itself; a change of the back end may close it at any time."""
         return (await self._open(name)).provider
 
     @contextlib.asynccontextmanager
@@ -212,16 +212,16 @@ class Backends:
                 with anyio.CancelScope(shield=True):
                     await opened.provider.close()
 
-    async def _open(self, name: str) -> _Opened:
+    async def _open(self, name: str) -> _OpenProvider:
         backend = self.get(name)
         async with self._lock:
             if (found := self._opened.get(name)) is None:
                 provider = await to_thread.run_sync(self._make_provider, name, backend)
-                found = self._opened[name] = _Opened(provider)
+                found = self._opened[name] = _OpenProvider(provider)
         return found
 
-    def _retire(self, name: str) -> _Opened | None:
-        """Let go of a provider; whoever uses it last closes it."""
+    def _retire(self, name: str) -> _OpenProvider | None:
+        """Use a provider for no new call; it is closed when its last call has ended."""
         opened = self._opened.pop(name, None)
         if opened is not None:
             opened.retired = True
@@ -395,7 +395,7 @@ def replace_url(address: Address, url: str) -> Address:
 
 
 def _server_window(backend: Backend, server: ServerReport | None) -> int | None:
-    """Return the window at a server: Ollama itself is told which one to give."""
+    """Return the window at a server; Ollama gives the one that a call asks for."""
     if server is None:
         return None
     return server.largest if backend.provider == "ollama" else server.window
@@ -410,7 +410,7 @@ def _sampling(backend: Backend) -> Sampling:
 
 
 def _store(path: Path, backends: Mapping[str, Backend], chosen: str, keep_choice: bool) -> None:  # noqa: FBT001 - called in a thread
-    """Write the back ends into the settings, whose other values and unknown order stay."""
+    """Write the back ends into the settings, whose other values stay as they are, in their order."""
     for _ in range(_WRITE_TRIES):
         data = atomic.content(path, limit=versioned_json.LIMIT_BYTES)
         values = configuration.stored_values(data)

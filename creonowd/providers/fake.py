@@ -99,7 +99,7 @@ class Fake:
             stop=step.stop,
             usage=step.usage,
             echo=step.text is None,
-            dropped=call.sampling.given() & step.unknown,
+            dropped=call.sampling.names() & step.unknown,
         )
 
     async def close(self) -> None:

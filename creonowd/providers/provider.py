@@ -56,8 +56,8 @@ class Sampling(Model, forbid_unknown_fields=True):
     top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
     effort: Effort | None = None
 
-    def over(self, other: "Sampling") -> "Sampling":
-        """Return these, and those of `other` where these say nothing."""
+    def with_defaults(self, other: "Sampling") -> "Sampling":
+        """Return these, and those of `other` where these are None."""
         own = {name: value for name, value in asdict(self).items() if value is not None}
         return replace(other, **own)
 
@@ -65,8 +65,8 @@ class Sampling(Model, forbid_unknown_fields=True):
         """Return the same without some of them."""
         return replace(self, **dict.fromkeys(names))
 
-    def given(self) -> frozenset[str]:
-        """Return the names of those that say something."""
+    def names(self) -> frozenset[str]:
+        """Return the names of those that are not None."""
         return frozenset(name for name, value in asdict(self).items() if value is not None)
 
 
@@ -190,16 +190,16 @@ async def ask_without_unknown(
 ) -> Answer:
     """Ask without the parameters that are unknown, or that the back end refuses by name.
 
-    A back end refuses before it answers, so that nothing of an answer is lost or heard twice.
+    A back end refuses before it answers, so that nothing of an answer is lost or received twice.
     """
-    dropped = call.sampling.given() & unknown
+    dropped = call.sampling.names() & unknown
     while True:
         asked = replace(call, sampling=call.sampling.without(dropped))
         try:
             return replace(await ask(asked), dropped=dropped)
         except DaemonError as error:
             refused = error.details.get("parameter")
-            if refused not in asked.sampling.given():
+            if refused not in asked.sampling.names():
                 raise
             dropped |= {refused}
 

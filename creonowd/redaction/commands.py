@@ -56,7 +56,7 @@ def _plain_argument(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (match.span(1),) if is_plain_value(match[1], code=False) else NOTHING
 
 
-def _piped(match: "re.Match[str]") -> Sequence[MatchSpan]:
+def _piped_password(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Look back from `| sudo -S` for the password that is piped into it."""
     head = match.string[max(0, match.start() - LONGEST_COMMAND) : match.start()]
     echo = _ECHO.search(head)
@@ -136,7 +136,7 @@ RULES = (
         "command_line_password",
         ("sudo -s",),
         "sudo -S",
-        _piped,
+        _piped_password,
     ),
     RedactionRule(
         "command_line_password",

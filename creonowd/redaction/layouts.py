@@ -73,8 +73,8 @@ _CELLS = {
 }
 
 
-def _followed(names: Sequence[str], endings: Sequence[str]) -> tuple[str, ...]:
-    """Write anchors that say already what must stand behind a name; others cost nothing then."""
+def _with_endings(names: Sequence[str], endings: Sequence[str]) -> tuple[str, ...]:
+    """Return anchors that include what must follow a name, so that the name alone starts no match."""
     return tuple(name.lower() + ending for name in names for ending in endings)
 
 
@@ -224,7 +224,7 @@ def _secret_cells(text: str, end: int, header: _Header) -> Iterator[MatchSpan]:
         is_name = _header_strength(_cell_text(row, cells[first_column])) >= Strength.SECRET
         misses += COST_OF_A_NAME if is_name else 1
         for column, strength in secret.items():
-            first, last = _trimmed(row, cells[column])
+            first, last = _trim(row, cells[column])
             value = row[first:last]
             if value == PLACEHOLDER:
                 misses = 0
@@ -275,7 +275,7 @@ def _cells(row: str, delimiter: str) -> Sequence[MatchSpan]:
     return [match.span() for match in pattern.finditer(row, first, last)]
 
 
-def _trimmed(row: str, cell: MatchSpan) -> MatchSpan:
+def _trim(row: str, cell: MatchSpan) -> MatchSpan:
     """Narrow a cell to what is in it, without blanks, quotes and backticks."""
     first, last = cell
     inside = row[first:last]
@@ -285,7 +285,7 @@ def _trimmed(row: str, cell: MatchSpan) -> MatchSpan:
 
 
 def _cell_text(row: str, cell: MatchSpan) -> str:
-    first, last = _trimmed(row, cell)
+    first, last = _trim(row, cell)
     return row[first:last]
 
 
@@ -324,11 +324,13 @@ RULES = (
     RedactionRule(
         "secret_below_label",
         (
-            *_followed(
+            *_with_endings(
                 _NAMES, (*_BEFORE_VALUE_BELOW, " (", " for ", " is:", " is below", " follows")
             ),
-            *_followed(("passwords", "tokens", "secrets", "keys"), _BEFORE_VALUE_BELOW),
-            *_followed(_COMMON_HAN, (*_BEFORE_VALUE_BELOW, "：\n", "：\r", "（", "如下", "在下面")),
+            *_with_endings(("passwords", "tokens", "secrets", "keys"), _BEFORE_VALUE_BELOW),
+            *_with_endings(
+                _COMMON_HAN, (*_BEFORE_VALUE_BELOW, "：\n", "：\r", "（", "如下", "在下面")
+            ),
         ),
         rf"(?<![\t|,;!?，。；！？]){_NAME}{_VALUE_BELOW}",
         _below,
@@ -338,7 +340,7 @@ RULES = (
     ),
     RedactionRule(
         "secret_in_answer",
-        _followed(
+        _with_endings(
             ("password", "pwd", " pass", " pw", "密码", "口令"),
             _BEFORE_ANSWER,
         ),
@@ -351,8 +353,8 @@ RULES = (
     RedactionRule(
         "secret_in_markup",
         (
-            *_followed(_NAMES, ("<", ">", '">', '" ', "'>", "' ")),
-            *_followed(("<password", "<pass", ":password"), " "),
+            *_with_endings(_NAMES, ("<", ">", '">', '" ', "'>", "' ")),
+            *_with_endings(("<password", "<pass", ":password"), " "),
         ),
         r"(?i)[<:]?(?P<name>password|passwd|pwd|passphrase|passcode|pass|token|secret|key)(?:"
         r"(?:</key>\s{0,32}<string>|[\"']?(?:\s[^<>\n]{0,80})?>\s{0,16}(?:<value>)?)(?P<content>[^<>\n]{1,128})</"
@@ -363,7 +365,7 @@ RULES = (
     ),
     RedactionRule(
         "secret_in_column",
-        _followed((*_NAMES, *_COMMON_HAN), _BEFORE_NEXT_CELL),
+        _with_endings((*_NAMES, *_COMMON_HAN), _BEFORE_NEXT_CELL),
         # A header is looked at once, whichever of its names is met first.
         rf"{_NAME}[\"'`*)\] \t]{{0,24}}(?=[,;|\t\r\n])[^\n]{{0,{LONGEST_ROW}}}+",
         _column,

@@ -110,13 +110,13 @@ def _english(match: "re.Match[str]") -> Sequence[MatchSpan]:
     text, name, start = match.string, match["name"], match.start("name")
     line_start = text.rfind("\n", max(0, start - LONGEST_LINE_HEAD), start) + 1
     head = text[max(line_start, start - LONGEST_LINE_HEAD) : start]
-    whole_name = _joined(head) + name
+    whole_name = _name_before(head) + name
     if name.lower() not in FOREIGN_LABELS and strength_of(whole_name) < Strength.SECRET:
         return NOTHING
     if whole_name.lower() == "pass" and not match["assign"] and not head.endswith(", "):
         return NOTHING
     if match["from"] is not None:
-        return _changed(_FROM_TO.match(text, match.end("name")))
+        return _change(_FROM_TO.match(text, match.end("name")))
     kind, value, (first, last) = _value_of(match)
     if match["assign"] is not None:
         sure = _is_compound(whole_name) or not name.lower().startswith("secret")
@@ -137,7 +137,7 @@ def _english(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return ((first, last),) if taken else NOTHING
 
 
-def _joined(head: str) -> str:
+def _name_before(head: str) -> str:
     return head[
         len(head.rstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$-")) :
     ]
@@ -238,10 +238,10 @@ def _stands_apart(match: "re.Match[str]", kind: str, value: str, head: str) -> b
 
 def _is_flag(head: str) -> bool:
     """Return whether the name that ends here is a flag such as `--password`."""
-    return _joined(head).startswith("--")
+    return _name_before(head).startswith("--")
 
 
-def _changed(match: "re.Match[str] | None") -> Sequence[MatchSpan]:
+def _change(match: "re.Match[str] | None") -> Sequence[MatchSpan]:
     """Take both values of “changed from X to Y”, if one of them cannot be a word."""
     if match is None or not all(map(is_plain_value, match.groups())):
         return NOTHING
@@ -250,7 +250,7 @@ def _changed(match: "re.Match[str] | None") -> Sequence[MatchSpan]:
     return (match.span(1), match.span(2))
 
 
-def _used_as(match: "re.Match[str]") -> Sequence[MatchSpan]:
+def _use_as(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Look back from “as the password” for the value, and before it for a verb such as “use”."""
     text, end = match.string, match.start()
     head = text[max(0, end - 80) : end].rstrip(" \"'”’`」,")
@@ -277,7 +277,7 @@ def _used_as(match: "re.Match[str]") -> Sequence[MatchSpan]:
 def _han(match: "re.Match[str]") -> Sequence[MatchSpan]:
     text = match.string
     if match["from"] is not None:
-        return _changed(_HAN_FROM_TO.match(text, match.end("name")))
+        return _change(_HAN_FROM_TO.match(text, match.end("name")))
     kind, value, (first, last) = _value_of(match)
     if not is_plain_value(value, code=False) or _DOUBT.match(text, last):
         return NOTHING
@@ -380,7 +380,7 @@ RULES = (
         "labelled_password",
         (*_AS_PASSWORD, *_AS_HAN_PASSWORD),
         "",
-        _used_as,
+        _use_as,
         bounded=False,
     ),
     RedactionRule(

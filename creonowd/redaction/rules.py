@@ -322,7 +322,7 @@ def scan(scanner: Scanner, text: str, changed: Sequence[int] | None = None) -> l
     from them there is nothing new to find.
     """
     hits = _hits(scanner, text) if changed is None else _hits_near(scanner, text, changed)
-    spans = _merge([*_anchored(scanner, text, hits), *_unanchored(scanner, text)])
+    spans = _merge([*_anchored_spans(scanner, text, hits), *_unanchored_spans(scanner, text)])
     return [*_with_wrapped_lines(scanner, text, spans)] if spans else spans
 
 
@@ -379,7 +379,7 @@ def _windows(positions: Sequence[int]) -> Iterator[MatchSpan]:
     yield first, last
 
 
-def _anchored(scanner: Scanner, text: str, hits: Iterable[Hit]) -> list[RankedSpan]:
+def _anchored_spans(scanner: Scanner, text: str, hits: Iterable[Hit]) -> list[RankedSpan]:
     spans: list[RankedSpan] = []
     done = _done_before(scanner, text)
     escapes = may_have_escapes(text)
@@ -427,7 +427,7 @@ def _done_before(scanner: Scanner, text: str) -> list[int]:
     return done
 
 
-def _unanchored(scanner: Scanner, text: str) -> list[RankedSpan]:
+def _unanchored_spans(scanner: Scanner, text: str) -> list[RankedSpan]:
     return [
         (start, end, rank)
         for rank in scanner.unanchored

@@ -84,7 +84,7 @@ def _named_short_key(match: "re.Match[str]") -> Sequence[MatchSpan]:
 _KEY_NAME_BEFORE = re.compile(r"(?i:key|token|secret)[\"']?[ ]{0,2}\Z")
 
 
-def _mixed(match: "re.Match[str]") -> Sequence[MatchSpan]:
+def _random_key(match: "re.Match[str]") -> Sequence[MatchSpan]:
     body = match[0]
     sayable = not has_mixture(body) or is_words(body) or is_stand_in(body)
     return NOTHING if sayable else (match.span(),)
@@ -189,7 +189,7 @@ CODE_HOSTS = (
             "glffct-",
         ),
         rf"gl[a-z]{{2,5}}-(?:t\d_)?{WORD}{{20,300}}+(?:\.{WORD}{{2,40}}+){{0,3}}",
-        _mixed,
+        _random_key,
     ),
     token("gitlab_runner_token", "GR1348941", rf"{WORD}{{20,30}}+"),
     token("npm_token", "npm_", rf"{ALNUM}{{30,48}}+"),
@@ -209,7 +209,7 @@ CHATS = (
         "slack_token",
         ("xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xoxe.", "xoxc-", "xoxd-"),
         r"xox[a-z][.-](?:xox[bp]-)?[A-Za-z0-9%/+=-]{20,400}+",
-        _mixed,
+        _random_key,
     ),
     RedactionRule(
         "slack_token",
@@ -267,7 +267,7 @@ SERVICES = (
         "stripe_secret_key",
         ("sk_live_", "sk_test_", "rk_live_", "rk_test_"),
         rf"[sr]k_(?:live|test)_{ALNUM}{{16,255}}+",
-        _mixed,
+        _random_key,
     ),
     RedactionRule(
         "stripe_secret_key",

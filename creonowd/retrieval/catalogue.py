@@ -150,7 +150,7 @@ class _DocumentWalk:
     def _scan(self, folder: str) -> list[tuple[str, os.stat_result]]:
         """Return the relevant folders and the texts in a folder, sorted."""
         found: list[tuple[str, os.stat_result]] = []
-        with _passing_over(), self._files.scan(folder) as entries:
+        with _skip_unreadable(), self._files.scan(folder) as entries:
             for number, entry in enumerate(islice(entries, MAX_ENTRIES)):
                 if number % _ENTRIES_PER_LOOK == 0 and self._is_stopped():
                     break
@@ -174,7 +174,7 @@ def _with_ignore_files(
     files, cut = LinkedFolder(root), list[str]()
     for name in IGNORE_FILES:
         path = f"{folder}/{name}" if folder else name
-        with _passing_over(), files.open_file(path) as file:
+        with _skip_unreadable(), files.open_file(path) as file:
             data = file.read_at(0, _LARGEST_IGNORE_FILE + 1)
             if len(data) > _LARGEST_IGNORE_FILE:
                 # Half a pattern may hide everything: what is cut is cut at a line.
@@ -185,7 +185,7 @@ def _with_ignore_files(
 
 
 @contextlib.contextmanager
-def _passing_over() -> Generator[None]:
+def _skip_unreadable() -> Generator[None]:
     """Pass over what is gone or may not be read.
 
     Without descriptors nothing could be read: then nobody knows what is there, and OSError says so.

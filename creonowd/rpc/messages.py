@@ -290,7 +290,7 @@ def _harmless(value: Any, style: ErrorStyle) -> Any:
 
 
 def _hide_secrets(text: str, style: ErrorStyle) -> str:
-    """Hide secrets, of a text that repeats megabytes of a client's in its beginning only."""
+    """Hide secrets; a text that repeats megabytes from a client is cut to its beginning."""
     if len(text) <= REDACTED_CHARACTERS:
         return style.redactor.hide_secrets(text)
     return style.redactor.hide_secrets(text[:REDACTED_CHARACTERS])[:SHOWN_CHARACTERS] + "…"

@@ -77,15 +77,15 @@ class LibraryEntry(Model):
     @property
     def names(self) -> Wording:
         """The name in both languages; where the file has but one, that."""
-        return _completed(self.skill.names, self.name)
+        return _with_default(self.skill.names, self.name)
 
     @property
     def descriptions(self) -> Wording:
         """The description in both languages; where the file has but one, that."""
-        return _completed(self.skill.descriptions, self.skill.description)
+        return _with_default(self.skill.descriptions, self.skill.description)
 
 
-def _completed(texts: Wording, own: str) -> Wording:
+def _with_default(texts: Wording, own: str) -> Wording:
     return Wording(texts.english or own, texts.chinese or own)
 
 

@@ -208,8 +208,8 @@ class MentionedSource:
         ahead = AHEAD if ask.here is None or ask.sees_future else 0
         near = f"{_near(ask.document, ahead)}\n{ask.wish}"
         found = [
-            *self._named(entities.mentioned, near),
-            *self._named(entities.manual, ask.wish),
+            *self._find_mentioned(entities.mentioned, near),
+            *self._find_mentioned(entities.manual, ask.wish),
         ]
         related, are_given = self._relations(entities, near, ask.language)
         return SourceResult(
@@ -251,7 +251,7 @@ class MentionedSource:
                 )
         return fragments, bool(fragments) or len(here) < PEOPLE_TO_RELATE
 
-    def _named(self, entities: tuple[Fragment, ...], text: str) -> list[Fragment]:
+    def _find_mentioned(self, entities: tuple[Fragment, ...], text: str) -> list[Fragment]:
         names = chain.from_iterable([entity.names for entity in entities])
         found = self._entities.find(names, text)
         return [entity for entity in entities if found.intersection(entity.names)]

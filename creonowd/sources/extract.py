@@ -212,11 +212,11 @@ def extract(text: str, names: Iterable[Sequence[str]] = ()) -> Extract:
     best = max(chosen, key=lambda at: (scores[at], -at))
     shown = {at: _short(listed[at].text, unspaced=unspaced) for at in chosen}
     return _compose(
-        title, people, _joined(shown, unspaced=unspaced), shown[best], unspaced=unspaced
+        title, people, _join_sentences(shown, unspaced=unspaced), shown[best], unspaced=unspaced
     )
 
 
-def _joined(shown: Mapping[int, str], *, unspaced: bool) -> str:
+def _join_sentences(shown: Mapping[int, str], *, unspaced: bool) -> str:
     """Put sentences together, with dots where some are left out between them."""
     joints = ("", "……") if unspaced else (" ", " … ")
     prose = ""
@@ -279,7 +279,7 @@ def _sentences(text: str, *, unspaced: bool) -> Iterator[_Sentence]:
                 continue
             stripped = piece.strip(" \t\u3000")
             inside = depth > 0
-            depth = max(0, depth + _opened(piece))
+            depth = max(0, depth + _quotation_depth(piece))
             if not unspaced and piece.count('"') % 2:
                 depth = 0 if depth else 1
             # What a person says goes with the words that name the speaker.
@@ -291,7 +291,7 @@ def _sentences(text: str, *, unspaced: bool) -> Iterator[_Sentence]:
             start = end
 
 
-def _opened(piece: str) -> int:
+def _quotation_depth(piece: str) -> int:
     return sum(piece.count(mark) for mark in _OPENERS[:3]) - sum(
         piece.count(mark) for mark in _CLOSERS[:3]
     )
@@ -324,7 +324,7 @@ def _people(text: str, names: Iterable[Sequence[str]], *, unspaced: bool) -> lis
 
 
 def _is_no_person(name: str, text: str) -> bool:
-    """Return whether a capitalised word is none of the people: one is at, in or near a place."""
+    """Return whether a capitalised word names no person: it mostly follows `at`, `in`, `near` and the like."""
     if name.split(maxsplit=1)[0] in _NO_PEOPLE:
         return True
     spelled = re.escape(name).replace("\\ ", r"\s+")

@@ -93,7 +93,7 @@ Once = Callable[[Hashable, Callable[[], _DiskChapters]], _DiskChapters]
 
 
 def read_each(_key: Hashable, read: Callable[[], _DiskChapters]) -> _DiskChapters:
-    """Read for oneself."""
+    """Read at once, and share the result with nobody."""
     return read()
 
 

@@ -7,8 +7,8 @@ encodings a pre-token ends there whatever stands on either side, so no merge rea
 property test proves it. Only characters of old Unicode versions count: one that is unassigned
 today may be a letter to another version.
 
-A space is special: to Claude it is a part of two words that it parts, and a token of its own behind
-a digit, an ideograph or a line end. So it makes a point behind other letters only.
+A space is special: for Claude it belongs to the two words between which it stands, and is a token of
+its own behind a digit, an ideograph or a line end. So it makes a point behind other letters only.
 """
 
 import re

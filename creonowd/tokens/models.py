@@ -212,7 +212,7 @@ def facts_for(model: str) -> ModelFacts | None:
 
 
 def bare_name(model: str) -> str:
-    """Return a model's name in lower case, without shop, seller and mark of fine-tuning."""
+    """Return a model's name in lower case, without gateway, vendor and the mark of fine-tuning."""
     name = model.strip().lower().rpartition("/")[2].removeprefix("ft:")
     return _SELLER.sub("", name, count=1)
 

@@ -444,11 +444,11 @@ class Tokenizers:
 
     def _load(self, encoding: str) -> None:
         try:
-            self._loaded[encoding] = self._made(encoding)
+            self._loaded[encoding] = self._make(encoding)
         except TableError as error:
             self._loaded[encoding] = ByteTokenizer(error.wording)
 
-    def _made(self, encoding: str) -> Tokenizer:
+    def _make(self, encoding: str) -> Tokenizer:
         if encoding in BOUNDS:
             costs = load_costs(encoding, self._tables or packaged_tables())
             return BoundTokenizer(encoding, self._bpe(BOUND_BASE), costs)

@@ -309,14 +309,14 @@ class PipeWriter:
         while self._waiting:
             try:
                 batch = list(islice(self._waiting, WRITEV_BUFFERS))
-                self._written(os.writev(self._descriptor, batch))
+                self._drop_written(os.writev(self._descriptor, batch))
             except (BlockingIOError, InterruptedError):
                 return False
             except OSError:
                 self._lose()
         return True
 
-    def _written(self, size: int) -> None:
+    def _drop_written(self, size: int) -> None:
         self._size -= size
         while size:
             first = self._waiting.popleft()
@@ -427,7 +427,7 @@ class _ThreadWriter:
             except OSError:
                 self._on_loop(self._wire.output_lost)
                 return
-            self._on_loop(self._sent, size)
+            self._on_loop(self._note_sent, size)
 
     def _on_loop(self, callback: Callable[..., None], *arguments: Any) -> None:
         try:
@@ -435,7 +435,7 @@ class _ThreadWriter:
         except RuntimeError:
             return
 
-    def _sent(self, size: int) -> None:
+    def _note_sent(self, size: int) -> None:
         self._size -= size
         if self._wire.connection.outbox.congested and self._size < self._limit // 4:
             self._wire.output_free()

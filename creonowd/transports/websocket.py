@@ -41,7 +41,7 @@ async def listen(server: Server, port: int, pages: Pages | None = None) -> Async
     class CountedConnection(LimitedConnection):
         """One of this listener."""
 
-        def begun(self) -> dict[LimitedConnection, None]:
+        def handshakes_under_way(self) -> dict[LimitedConnection, None]:
             return handshakes
 
     async def handle(socket: ServerConnection) -> None:
@@ -112,14 +112,14 @@ class LimitedConnection(ServerConnection):
 
     received = 0
 
-    def begun(self) -> "dict[LimitedConnection, None]":
+    def handshakes_under_way(self) -> "dict[LimitedConnection, None]":
         """Return the connections whose handshake, or request for a page, is not over."""
         raise NotImplementedError
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin the handshake; of too many at once the oldest is aborted."""
         super().connection_made(transport)
-        handshakes = self.begun()
+        handshakes = self.handshakes_under_way()
         handshakes[self] = None
         if len(handshakes) > MAX_HANDSHAKES:
             oldest = next(iter(handshakes))
@@ -128,7 +128,7 @@ class LimitedConnection(ServerConnection):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the connection."""
-        self.begun().pop(self, None)
+        self.handshakes_under_way().pop(self, None)
         super().connection_lost(exc)
 
     def is_authenticated(self) -> bool:
@@ -181,14 +181,14 @@ class WebSocketWire:
                 while self._queue:
                     data = self._queue.popleft()
                     await self._socket.send(data.decode())
-                    self._sent(len(data))
+                    self._note_sent(len(data))
                 if self._closing:
                     await self._socket.close()
                     return
                 self._wake = anyio.Event()
                 await self._wake.wait()
 
-    def _sent(self, size: int) -> None:
+    def _note_sent(self, size: int) -> None:
         self._queued -= size
         if self.connection.outbox.congested and self._queued < self._limit // 4:
             self.connection.relieve()

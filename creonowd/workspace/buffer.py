@@ -102,7 +102,7 @@ class _Editor:
     def replace(self, edit: Edit) -> None:
         """Apply an edit."""
         if edit.end < edit.start:
-            raise _inverted(edit)
+            raise _inverted_edit(edit)
         first, head = self._find(edit.start)
         start = self._start
         last, tail = self._find(edit.end)
@@ -147,7 +147,7 @@ class _Editor:
         return piece.units if self._utf16 else len(piece.text)
 
 
-def _inverted(edit: Edit) -> DaemonError:
+def _inverted_edit(edit: Edit) -> DaemonError:
     return DaemonError(
         ErrorCode.INVALID_ARGUMENT,
         f"An edit goes from {edit.start} back to {edit.end}; `from` must not be greater than `to`.",

@@ -159,9 +159,9 @@ class Chats:
 
     async def _in_turn(self, project: Project, work: Callable[[], T]) -> T:
         async with self._turns[project.root]:
-            return await to_thread.run_sync(self._locked, project.root, work)
+            return await to_thread.run_sync(self._with_lock, project.root, work)
 
-    def _locked(self, root: Path, work: Callable[[], T]) -> T:
+    def _with_lock(self, root: Path, work: Callable[[], T]) -> T:
         for folder in (TREE, FOLDER, CACHE):
             make_folder(root, folder)
         with LinkedFolder(root, CACHE).lock(f"{CACHE}/{LOCK}"):
@@ -175,7 +175,7 @@ class Chats:
         write_document(
             root, conversation_id, {"version": VERSION, "id": conversation_id} | document
         )
-        return self._indexed(root, conversation_id)
+        return self._reindex_entry(root, conversation_id)
 
     def _analyse(
         self, root: Path, conversation_id: str, analysis: ChatDocument
@@ -183,9 +183,9 @@ class Chats:
         document = read_document(root, conversation_id)
         whole = restore(analysis, document, self._redact)
         write_document(root, conversation_id, document | {"analysis": whole})
-        return self._indexed(root, conversation_id)
+        return self._reindex_entry(root, conversation_id)
 
-    def _indexed(self, root: Path, conversation_id: str) -> ConversationEntry:
+    def _reindex_entry(self, root: Path, conversation_id: str) -> ConversationEntry:
         listing = self._reindex(root)
         return next(e.entry for e in listing.items if e.entry.id == conversation_id)
 
@@ -367,7 +367,7 @@ def read_document(root: Path, conversation_id: str) -> ChatDocument:
     except (versioned_json.DamagedFileError, DaemonError) as error:
         if isinstance(error, DaemonError) and error.code is ErrorCode.VERSION_TOO_NEW:
             raise
-        raise _damaged(path) from None
+        raise _damaged_file(path) from None
     return document
 
 
@@ -466,7 +466,7 @@ def _folder(root: Path) -> LinkedFolder:
     return LinkedFolder(root, FOLDER)
 
 
-def _damaged(path: str) -> DaemonError:
+def _damaged_file(path: str) -> DaemonError:
     return DaemonError(
         ErrorCode.IO_ERROR,
         "The conversation's file is damaged; mend or delete it.",

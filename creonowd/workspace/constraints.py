@@ -406,17 +406,17 @@ def _foreign() -> DaemonError:
 def _refuse_duplicate(file: ConstraintFile, new: Constraint) -> None:
     for item in file.items:
         other = item.constraint
-        if other.id != new.id and _normalised(other.text) == _normalised(new.text):
+        if other.id != new.id and _normalise(other.text) == _normalise(new.text):
             raise _duplicate(constraintId=other.id)
 
 
 def _refuse_repeats(texts: Sequence[str], current: Sequence[str], redact: RedactConstraint) -> None:
     """Refuse repeated texts, unless the file repeats them or they are the same when redacted."""
-    counts = Counter(map(_normalised, texts))
+    counts = Counter(map(_normalise, texts))
     if max(counts.values(), default=0) < 2:
         return
-    allowed = Counter(map(_normalised, current)) | Counter(
-        _normalised(redact(text)) for text in current
+    allowed = Counter(map(_normalise, current)) | Counter(
+        _normalise(redact(text)) for text in current
     )
     if any(count > max(1, allowed[text]) for text, count in counts.items()):
         raise _duplicate()
@@ -435,5 +435,5 @@ def _too_many() -> DaemonError:
     return invalid(f"A project may have {MAX_ITEMS} constraints at most.", limit=MAX_ITEMS)
 
 
-def _normalised(text: str) -> str:
+def _normalise(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())

@@ -330,7 +330,7 @@ class DocumentFiles:
         if not is_document_path(path) or self._is_excluded(root, path):
             raise _absent()
         if not is_document(path):
-            raise _unsupported() if os.path.lexists(root / path) else _absent()
+            raise _unsupported_encoding() if os.path.lexists(root / path) else _absent()
         return self.read_listed(root, path)
 
     def read_listed(self, root: Path, path: str) -> Buffer:
@@ -360,7 +360,7 @@ class DocumentFiles:
         try:
             return mark + well_formed(text).encode(decoded.encoding)
         except UnicodeEncodeError:
-            raise _unsupported() from None
+            raise _unsupported_encoding() from None
 
     def check(self, root: Path, path: str) -> None:
         """Fail unless a path can name a document that is read."""
@@ -394,5 +394,5 @@ def _absent() -> DaemonError:
     )
 
 
-def _unsupported() -> DaemonError:
+def _unsupported_encoding() -> DaemonError:
     return DaemonError(ErrorCode.UNSUPPORTED, "The file is no text of a kind that is read.")

@@ -51,7 +51,7 @@ class PriceList(Model):
     models: Annotated[tuple[ModelPrice, ...], Meta(max_length=MOST_MODELS)]
 
     def price_of(self, model: str) -> ModelPrice | None:
-        """Return the price of a model, whatever shop its name mentions; None if it has none."""
+        """Return the price of a model, whatever gateway its name mentions; None if it has none."""
         name = model.strip().lower().rpartition("/")[2]
         fitting = [price for price in self.models if _is_named(name, price.name.lower())]
         return max(fitting, key=lambda price: len(price.name), default=None)

@@ -142,7 +142,7 @@ class Runs:
             before = await self._load(key)
             number = before.runs[-1].number + 1 if before.runs else 1
             new = replace(run, number=number)
-            await self._put(key, before, new, _retained((*before.runs, new)), synced=False)
+            await self._put(key, before, new, _retain((*before.runs, new)), synced=False)
             self._located.put((project_id, run.run_id), document_id)
 
     async def decide(
@@ -171,17 +171,17 @@ class Runs:
             if (last.status, last.summary) == (status, summary):
                 return DocumentRun(document_id, last)
             decided = replace(last, status=status, summary=summary, decided_at_ms=at_ms)
-            runs = _retained(decided if run is last else run for run in before.runs)
+            runs = _retain(decided if run is last else run for run in before.runs)
             await self._put(key, before, decided, runs, synced=True)
         return DocumentRun(document_id, decided)
 
     async def recent(self, project_id: str, document_id: str) -> tuple[RunRecord, ...]:
         """Return the last runs of a document, oldest first."""
-        return (await self._known(project_id, document_id)).runs
+        return (await self._runs_of(project_id, document_id)).runs
 
     async def accepted(self, project_id: str, document_id: str) -> tuple[RunRecord, ...]:
         """Return the last runs of a document that the author accepted, oldest first."""
-        return (await self._known(project_id, document_id)).accepted
+        return (await self._runs_of(project_id, document_id)).accepted
 
     def kept_accepted(self, project_id: str, document_id: str) -> tuple[RunRecord, ...] | None:
         """Return what `accepted` returns, if it is in memory."""
@@ -192,7 +192,7 @@ class Runs:
         """Return the last runs of every document of a project; a file that is damaged is skipped."""
         return await to_thread.run_sync(lambda: list(self._runs_in(project_id)))
 
-    async def _known(self, project_id: str, document_id: str) -> _DocumentRuns:
+    async def _runs_of(self, project_id: str, document_id: str) -> _DocumentRuns:
         key = (project_id, document_id)
         if (known := self._documents.peek(key)) is not None:
             return known
@@ -261,7 +261,7 @@ class Runs:
                 continue
             # One that was put there by hand is nobody's.
             if path == self._path(project_id, head.document_id):
-                runs = _retained(_last_lines(lines))
+                runs = _retain(_last_lines(lines))
                 yield from (DocumentRun(head.document_id, run) for run in runs)
 
 
@@ -285,7 +285,7 @@ def _no_such_run(run_id: str) -> DaemonError:
     )
 
 
-def _retained(runs: Iterable[RunRecord]) -> tuple[RunRecord, ...]:
+def _retain(runs: Iterable[RunRecord]) -> tuple[RunRecord, ...]:
     """Leave out the oldest runs, accepted ones and others apart."""
     listed = list(runs)
     accepted = [run.number for run in listed if run.status is RunStatus.ACCEPTED]
@@ -307,7 +307,7 @@ def _read_file(path: Path) -> _DocumentRuns:
     # A line that was torn by a kill makes the next record write the file anew; so does version 1,
     # which knew no decisions.
     room = max(0, MAX_LINES - len(lines) + 1) if whole and head.version == VERSION else 0
-    return _DocumentRuns(path, _retained(_last_lines(lines)), room)
+    return _DocumentRuns(path, _retain(_last_lines(lines)), room)
 
 
 def _parse(path: Path, data: bytes) -> tuple[_Head, list[bytes]]:

@@ -119,8 +119,8 @@ class SummaryStore:
         if kept is not None and kept[0] is edited and kept[1] is made:
             return kept[2]
         summaries = Summaries(
-            edited={one.document: one for one in _decoded(edited, _is_edited)},
-            made={one.digest: one for one in _decoded(made, _is_made)},
+            edited={one.document: one for one in _decode(edited, _is_edited)},
+            made={one.digest: one for one in _decode(made, _is_made)},
         )
         self._read.put(root, (edited, made, summaries))
         return summaries
@@ -136,11 +136,11 @@ class SummaryStore:
         """Store a summary that was made; what the author wrote is left alone."""
         path = f"{MADE}/{summary.digest}.json"
         async with self._lock:
-            await to_thread.run_sync(_write, project.root, path, self._stamped(summary))
+            await to_thread.run_sync(_write, project.root, path, self._with_time(summary))
 
     async def edit(self, project: Project, summary: ChapterSummary) -> ChapterSummary:
         """Store the author's own summary of a document, over the one before."""
-        stamped = self._stamped(summary)
+        stamped = self._with_time(summary)
         async with self._lock:
             await to_thread.run_sync(_write, project.root, _edited_path(summary.document), stamped)
         return stamped
@@ -167,11 +167,11 @@ class SummaryStore:
                 LinkedFolder(root, MADE).remove(file.path)
         return len(newest_first[MOST_OUTDATED:])
 
-    def _stamped(self, summary: ChapterSummary) -> ChapterSummary:
+    def _with_time(self, summary: ChapterSummary) -> ChapterSummary:
         return msgspec.structs.replace(summary, at_ms=self._clock.now_ms())
 
 
-def _decoded(
+def _decode(
     folder: Folder, fits: Callable[[TreeFile, ChapterSummary], bool]
 ) -> Iterator[ChapterSummary]:
     for file in folder.files:

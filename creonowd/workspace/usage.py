@@ -163,7 +163,7 @@ def add_up(records: Sequence[UsageRecord], prices: PriceList) -> UsageSums:
         cost=round(cost, DIGITS),
         saved=round(uncached - cost, DIGITS),
         lost_tokens=sum(record.lost_tokens for record in counted),
-        lost=round(math.fsum(_lost(price, record) for price, record in priced), DIGITS),
+        lost=round(math.fsum(_cost_of_loss(price, record) for price, record in priced), DIGITS),
         unpriced_calls=len(counted) - len(priced),
         unreported_calls=len(records) - len(counted),
     )
@@ -194,7 +194,7 @@ def day_of(at_ms: int, utc_offset_minutes: int = 0) -> str:
     return datetime.fromtimestamp(at_ms / 1000, zone).date().isoformat()
 
 
-def _lost(price: ModelPrice, record: UsageRecord) -> float:
+def _cost_of_loss(price: ModelPrice, record: UsageRecord) -> float:
     paid = cost_of(price, TokenUse(fresh=record.lost_tokens))
     return paid - cost_of(price, TokenUse(read=record.lost_tokens))
 

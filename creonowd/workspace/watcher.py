@@ -328,7 +328,7 @@ class _Follower:
         while True:
             if stop.is_set():
                 return FollowEnd.STOPPED
-            watched = self._watched()
+            watched = self._folders_to_watch()
             is_stale = False
             with self._watch(watched) as notices:
                 after = self._look()
@@ -339,7 +339,7 @@ class _Follower:
                     return FollowEnd.GONE
                 on_bounds(unwatched_folders(self._snapshot))
                 on_ready()
-                while not is_stale and self._watched() == watched:
+                while not is_stale and self._folders_to_watch() == watched:
                     raw = notices.watch(GATHER_MS, QUIET_MS, PULSE_MS, stop)
                     if stop.is_set():
                         return FollowEnd.STOPPED
@@ -353,7 +353,7 @@ class _Follower:
     ) -> Snapshot:
         return take_snapshot(self._root, before, dirty, self._stop.is_set)
 
-    def _watched(self) -> dict[str, Identity]:
+    def _folders_to_watch(self) -> dict[str, Identity]:
         """Return the folders to watch: all relevant ones, or only the project's own."""
         states = self._snapshot.items()
         return {path: state.identity for path, state in states if self._per_folder or not path}

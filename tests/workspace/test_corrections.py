@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from creonowd.context.budget import BudgetProfile, CountCorrection, budget_of, corrected
+from creonowd.context.budget import BudgetProfile, CountCorrection, apply_correction, budget_of
 from creonowd.errors import DaemonError
 from creonowd.tokens import CountKind
 from creonowd.workspace.corrections import FILE, KEPT_RUNS, MOST_MODELS, Corrections
@@ -121,9 +121,9 @@ def test_a_corrected_budget_keeps_the_minimums_and_the_limit() -> None:
     budget = budget_of(BudgetProfile())
 
     totals = [
-        corrected(budget, CountCorrection(factor=factor, runs=1)).profile.total_budget_tokens
+        apply_correction(budget, CountCorrection(factor=factor, runs=1)).profile.total_budget_tokens
         for factor in (1.5, 1.25, 0.75, 4.0)
     ]
 
     assert totals == [4000, 4800, 8000, 2700]
-    assert corrected(budget, None) is budget
+    assert apply_correction(budget, None) is budget
