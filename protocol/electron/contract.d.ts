@@ -32,7 +32,7 @@ export interface AiConfig {
   /** How much of the window the answer gets. */
   outputReserveTokens: number;
   /** What did not go as it should, each as `CODE` or `CODE: sentence`; `notices` has the same in parts. */
-  warnings: Array<string>;
+  warnings: Array<WarningText>;
   /** The warnings in parts, in the same order: test `code`, show `message`. */
   notices: Array<Notice>;
   /** The format that it speaks. */
@@ -104,7 +104,7 @@ export interface AssembleResult {
   /** The layers, in the order of the prompt. */
   assemblyOrder: Array<Layer>;
   /** What did not go as it should, each as `CODE` or `CODE: sentence`; `notices` has the same in parts. */
-  warnings: Array<string>;
+  warnings: Array<WarningText>;
   /** The warnings in parts, in the same order: test `code`, show `message`. */
   notices: Array<Notice>;
   /** The most that the prompt may have, and what it would have had. */
@@ -296,7 +296,7 @@ export interface BudgetProfile {
   /** How the total is shared. */
   layers: LayerBudgets;
   /** What is unusual about this budget, each as `CODE: sentence`; absent if nothing is. */
-  warnings?: Array<string>;
+  warnings?: Array<WarningText>;
   /** The same in parts. */
   notices?: Array<Notice>;
 }
@@ -373,7 +373,7 @@ export interface BuildResult {
   /** Whether the project lacks a `code_law.md`; see `codelaw:status`. */
   codeLawNeeded: boolean;
   /** What did not go as it should, each as `CODE` or `CODE: sentence`; `notices` has the same in parts. */
-  warnings: Array<string>;
+  warnings: Array<WarningText>;
   /** The warnings in parts, in the same order: test `code`, show `message`. */
   notices: Array<Notice>;
   /** The table that tokens are counted with, such as `o200k_base`. */
@@ -1089,7 +1089,7 @@ export interface Diagnostics {
   /** The layers, in the order of the prompt. */
   assemblyOrder: Array<Layer>;
   /** What did not go as it should, each as `CODE` or `CODE: sentence`; `notices` has the same in parts. */
-  warnings: Array<string>;
+  warnings: Array<WarningText>;
   /** The warnings in parts, in the same order: test `code`, show `message`. */
   notices: Array<Notice>;
   /** The most that the prompt may have, and what it would have had. */
@@ -1184,7 +1184,7 @@ export interface DocumentList {
   /** False if the folder is too big and only the documents nearest to its top are listed; a notice says so. */
   complete: boolean;
   /** What did not go as it should, each as `CODE` or `CODE: sentence`; `notices` has the same in parts. */
-  warnings: Array<string>;
+  warnings: Array<WarningText>;
   /** The warnings in parts, in the same order: test `code`, show `message`. */
   notices: Array<Notice>;
 }
@@ -1804,7 +1804,7 @@ export interface HistoryAppended {
   /** That of the first text over the inline limits, if there is one. */
   ref?: ContextRef;
   /** What did not go as it should, each as `CODE` or `CODE: sentence`; `notices` has the same in parts. */
-  warnings: Array<string>;
+  warnings: Array<WarningText>;
   /** The warnings in parts, in the same order: test `code`, show `message`. */
   notices: Array<Notice>;
 }
@@ -1834,7 +1834,7 @@ export interface HistoryRounds {
   /** How many the history has. */
   totalRounds: number;
   /** What did not go as it should, each as `CODE` or `CODE: sentence`; `notices` has the same in parts. */
-  warnings: Array<string>;
+  warnings: Array<WarningText>;
   /** The warnings in parts, in the same order: test `code`, show `message`. */
   notices: Array<Notice>;
 }
@@ -1987,7 +1987,7 @@ export interface InspectResult {
   /** The layers, in the order of the prompt. */
   assemblyOrder: Array<Layer>;
   /** What did not go as it should, each as `CODE` or `CODE: sentence`; `notices` has the same in parts. */
-  warnings: Array<string>;
+  warnings: Array<WarningText>;
   /** The warnings in parts, in the same order: test `code`, show `message`. */
   notices: Array<Notice>;
   /** The most that the prompt may have, and what it would have had. */
@@ -2174,7 +2174,7 @@ export interface LayerDetail {
   /** How many pieces are in it. */
   chunks: number;
   /** Those warnings of the result that concern this layer; absent if none does. */
-  warnings?: Array<string>;
+  warnings?: Array<WarningText>;
   /** All that stands below the layer's title, the heading of the constraints included; empty where the prompt says `(none)`. */
   content: string;
   /** Every candidate, in the order of the layer. */
@@ -2222,7 +2222,7 @@ export interface LayerSummary {
   /** How many pieces are in it. */
   chunks: number;
   /** Those warnings of the result that concern this layer; absent if none does. */
-  warnings?: Array<string>;
+  warnings?: Array<WarningText>;
 }
 
 /** What real runs taught about each model, in the order of their names. */
@@ -2682,7 +2682,7 @@ export interface ProbeResult {
   /** How much of the window the answer gets. */
   outputReserveTokens: number;
   /** What did not go as it should, each as `CODE` or `CODE: sentence`; `notices` has the same in parts. */
-  warnings: Array<string>;
+  warnings: Array<WarningText>;
   /** The warnings in parts, in the same order: test `code`, show `message`. */
   notices: Array<Notice>;
   /** What a local server says of itself; absent if it is none. */
@@ -3027,7 +3027,7 @@ export interface RetrieveResult {
   /** How far the index is. */
   index: IndexState;
   /** What did not go as it should, each as `CODE` or `CODE: sentence`; `notices` has the same in parts. */
-  warnings: Array<string>;
+  warnings: Array<WarningText>;
   /** The warnings in parts, in the same order: test `code`, show `message`. */
   notices: Array<Notice>;
   /** Which kinds of secrets were taken out of this reply, and how often; never the secrets. */
@@ -3501,7 +3501,7 @@ export interface SkillRun {
   /** The references of everything in the prompt, as they stand in it. */
   refs: Array<string>;
   /** What did not go as it should, each as `CODE` or `CODE: sentence`; `notices` has the same in parts. */
-  warnings: Array<string>;
+  warnings: Array<WarningText>;
   /** The warnings in parts, in the same order: test `code`, show `message`. */
   notices: Array<Notice>;
   /** How the prompt came about. */
@@ -3876,7 +3876,7 @@ export interface TokenCount {
   /** Both figures, if `countKind` is `bound`: what was counted, and the most that it can be. */
   countTokens?: BoundedCount;
   /** Why bytes were counted instead, each as `CODE: sentence`; absent if they were not. */
-  warnings?: Array<string>;
+  warnings?: Array<WarningText>;
   /** The same in parts. */
   notices?: Array<Notice>;
 }
@@ -4877,6 +4877,9 @@ export type OwnerChannel =
   | "shutdown"
   | "tokens:corrections:reset"
   | "viewer:open";
+
+/** A warning of a result: its code, alone or with a sentence behind it. `notices` has the parts. */
+export type WarningText = WarningCode | `${WarningCode}: ${string}`;
 
 export type Channel = keyof Channels;
 

@@ -73,6 +73,14 @@ export function retryable(error: RpcError): boolean {
 }
 
 export const warning: WarningCode = "KG_UNAVAILABLE";
+
+export function isIndexing(result: Answer<"context:assemble">): boolean {
+  // @ts-expect-error there is no such warning
+  result.warnings.includes("RETRIEVAL_INDEXIN");
+  // @ts-expect-error nor such a notice
+  result.notices.some(({ code }) => code === "RETRIEVAL_INDEXIN");
+  return result.notices.some(({ code }) => code === "RETRIEVAL_INDEXING") || result.warnings.includes("RETRIEVAL_INDEXING");
+}
 export const envelope: IpcEnvelope<Answer<"app:ping">> = {
   ok: false,
   error: { code: "NOT_FOUND", message: "There is no such thing." },

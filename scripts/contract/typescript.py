@@ -24,6 +24,9 @@ HEAD = """\
 """
 
 TAIL = """\
+/** A warning of a result: its code, alone or with a sentence behind it. `notices` has the parts. */
+export type WarningText = WarningCode | `${WarningCode}: ${string}`;
+
 export type Channel = keyof Channels;
 
 /** What any request may say about itself, beside its own fields. */
@@ -103,11 +106,22 @@ def _declaration(name: str, schema: Schema) -> str:
     if not schema.get("properties"):
         return f"{_comment(schema)}export interface {_identifier(name)} {{}}\n"
     required = schema.get("required", [])
+    properties = schema["properties"]
     lines = [
         f"{_comment(held, '  ')}  {_key(field)}{'' if field in required else '?'}: {_type(held)};\n"
-        for field, held in schema["properties"].items()
+        for field, held in (properties | _warnings_of(properties)).items()
     ]
     return f"{_comment(schema)}export interface {_identifier(name)} {{\n{''.join(lines)}}}\n"
+
+
+def _warnings_of(properties: Schema) -> Schema:
+    """Give the warnings of a result a type of their own, so that a misspelt code does not compile.
+
+    A result has them twice, and so they are known: as strings, and as notices or beside a layer.
+    """
+    if "warnings" not in properties or not properties.keys() & {"notices", "tokenCount"}:
+        return {}
+    return {"warnings": {**properties["warnings"], "items": {"$ref": f"{SCHEMAS}WarningText"}}}
 
 
 def _map(name: str, what: str, lines: Iterable[str]) -> str:
