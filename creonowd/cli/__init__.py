@@ -15,6 +15,8 @@ EPILOG = """examples:
   creonowd call --list
   creonowd call context:assemble --help
   creonowd call project:create '{"rootPath": "/path/to/novel"}'
+  creonowd init /path/to/novel
+  creonowd check /path/to/novel
   creonowd assemble --project /path/to/novel --document chapters/07.md
   creonowd skill lint .creonow/skills
   creonowd view --project /path/to/novel
@@ -27,6 +29,8 @@ EPILOG = """examples:
 COMMANDS = {
     "serve": "run the daemon",
     "call": "call a channel of the running daemon",
+    "init": "write a commented .creonow folder for a novel",
+    "check": "list what an AI call would make of each file in .creonow",
     "assemble": "show what the model would get to see",
     "view": "look into what the model sees, in a browser",
     "doctor": "find out what is wrong and how to mend it",

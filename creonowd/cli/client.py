@@ -8,9 +8,11 @@ import subprocess
 import sys
 import tempfile
 import time
+import unicodedata
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
+from unicodedata import east_asian_width
 
 import msgspec
 from msgspec import UNSET
@@ -22,6 +24,9 @@ from creonowd.settings import console_language, process_environment
 ANSWER_SECONDS = 60
 START_SECONDS = 10.0
 POLL_SECONDS = 0.02
+
+# Marks that stand on the character before them, and what is not seen at all.
+_NO_WIDTH = ("Mn", "Me", "Cf")
 
 # Controls, and what turns the direction of a text: on a terminal they act or mislead.
 _TURNS = "\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069"
@@ -220,6 +225,20 @@ def harmless(value: Any) -> Any:
         fields = cast("dict[str, Any]", value).items()
         return {harmless(key): harmless(inner) for key, inner in fields}
     return value
+
+
+def width(text: str) -> int:
+    """Return how many columns of a terminal a line takes: two for each Chinese character."""
+    return sum(
+        0 if unicodedata.category(one) in _NO_WIDTH else 1 + (east_asian_width(one) in "WF")
+        for one in text
+    )
+
+
+def pad(text: str, columns: int, *, right: bool = False) -> str:
+    """Fill a text up to so many columns; `right` puts it at their end."""
+    blanks = " " * max(0, columns - width(text))
+    return blanks + text if right else text + blanks
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -31,7 +31,15 @@ from creonowd.context.story import DoubtKind, Story
 from creonowd.context_files import record_store
 from creonowd.context_files.search_engines import find_ripgrep
 from creonowd.daemon import endpoint
-from creonowd.errors import DaemonError, ErrorCode, Language, WarningCode, Wording, same_wording
+from creonowd.errors import (
+    WARNINGS,
+    DaemonError,
+    ErrorCode,
+    Language,
+    WarningCode,
+    Wording,
+    same_wording,
+)
 from creonowd.history import histories
 from creonowd.logs import LOG_FILE, LOG_FOLDER
 from creonowd.model import Model
@@ -57,7 +65,7 @@ from creonowd.tokens.tables import (
 )
 from creonowd.workspace import budgets, corrections, projects, runs
 from creonowd.workspace.constraints import Constraints
-from creonowd.workspace.creonow_tree import TREE, CreonowFolder, Tree
+from creonowd.workspace.creonow_tree import PROJECT_FILE, TREE, CreonowFolder, Tree
 from creonowd.workspace.projects import Project
 from creonowd.workspace.watcher import MAX_FOLDERS, take_snapshot, unwatched_folders
 
@@ -72,18 +80,20 @@ MOST_NAMED = 5
 LITTLE_SPACE = 64 * 1024 * 1024
 
 LogLine = dict[str, Any]
+_FileProblem = tuple[Wording | None, int | None]
 
 
 NO_REMEDY = Wording("", "")
 
 
 class Finding(Model):
-    """The result of one check; a remedy where something is wrong."""
+    """The result of one check; a remedy where something is wrong, and the line of a file."""
 
     part: str
     state: str
     found: Wording
     remedy: Wording = NO_REMEDY
+    line: int | None = None
 
     def in_language(self, *, chinese: bool) -> dict[str, str]:
         """Return the finding in one language."""
@@ -112,7 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
     chinese = settings.console_language() is Language.CHINESE
     findings = list(_examine(user_data))
     if arguments.project is not None:
-        findings += _check_project(arguments.project.expanduser().absolute())
+        findings += check_project(arguments.project.expanduser().absolute())
     if arguments.json:
         show(
             {
@@ -156,16 +166,17 @@ def _report_lines(findings: list[Finding], *, chinese: bool, colour: bool) -> It
     fine = [finding.part for finding in findings if finding.state == OK]
     if fine:
         summary = _FINE.format(len(fine), ", ".join(fine)).text(chinese=chinese)
-        yield f"{_sign(OK, colour=colour)} {summary}\n"
+        yield f"{paint(OK, colour=colour)} {summary}\n"
 
 
 def _finding_line(finding: Finding, *, chinese: bool, colour: bool) -> str:
     shown = harmless(finding.in_language(chinese=chinese))
     remedy = f"\n    → {shown['remedy']}" if shown["remedy"] else ""
-    return f"{_sign(finding.state, colour=colour)} {harmless(finding.part)}: {shown['found']}{remedy}\n"
+    return f"{paint(finding.state, colour=colour)} {harmless(finding.part)}: {shown['found']}{remedy}\n"
 
 
-def _sign(state: str, *, colour: bool) -> str:
+def paint(state: str, *, colour: bool) -> str:
+    """Return the sign of a state, in its colour if that is wanted."""
     sign = {OK: "✓", NOTE: "·", BAD: "✗"}[state]
     code = {OK: "32", NOTE: "33", BAD: "31"}[state]
     return f"\x1b[{code}m{sign}\x1b[0m" if colour else sign
@@ -639,7 +650,8 @@ def _index_problem(path: Path) -> Wording | None:
     return None if whole else Wording("is damaged", "已损坏")
 
 
-def _check_project(root: Path) -> Iterator[Finding]:
+def check_project(root: Path) -> Iterator[Finding]:
+    """Report what is wrong with a project, its `.creonow` folder and its story."""
     if not root.is_dir():
         found = Wording("{} is not a folder", "{} 不是文件夹").format(root)
         remedy = Wording("Name the folder of a novel.", "请指定小说所在的文件夹。")
@@ -797,14 +809,25 @@ def _creonow_files(root: Path) -> Iterator[Finding]:
         assert warning.said is not None
         prefix = warning.source_ref
         found = Wording(*(_without(prefix, text) for text in warning.said))
-        yield Finding(part=prefix, state=BAD, found=found, remedy=_LEFT_OUT)
+        line = dict(warning.details).get("line")
+        yield Finding(
+            part=prefix,
+            state=BAD,
+            found=found,
+            remedy=_LEFT_OUT,
+            line=line if isinstance(line, int) else None,
+        )
+    if tree.read_project_file_now(root) is None:
+        found = WARNINGS[WarningCode.PROJECT_FILE_INVALID]
+        yield Finding(part=PROJECT_FILE, state=BAD, found=found, remedy=_LEFT_OUT)
     others = (path for path in (root / TREE).rglob("*.json") if not _is_read_by_sources(root, path))
     skills = root / TREE / "skills"
     files = (f for f in skills.rglob("*.md") if slug_of(f.relative_to(skills).as_posix()))
     for path in sorted((*files, *others)):
-        if problem := (_json_problem if path.suffix == ".json" else _skill_problem)(path):
+        problem, line = (_json_problem if path.suffix == ".json" else _skill_problem)(path)
+        if problem:
             part = path.relative_to(root).as_posix()
-            yield Finding(part=part, state=BAD, found=problem, remedy=_LEFT_OUT)
+            yield Finding(part=part, state=BAD, found=problem, remedy=_LEFT_OUT, line=line)
 
 
 _LEFT_OUT = Wording(
@@ -819,32 +842,32 @@ def _without(path: str, text: str) -> str:
 
 def _is_read_by_sources(root: Path, path: Path) -> bool:
     known = path.relative_to(root / TREE).parts[0] in list(CreonowFolder)
-    return known or path == root / STORY_FILE
+    return known or path in {root / STORY_FILE, root / PROJECT_FILE}
 
 
-def _json_problem(path: Path) -> Wording | None:
+def _json_problem(path: Path) -> _FileProblem:
     try:
         msgspec.json.decode(_bytes_of(path))
     except DaemonError as error:
-        return _UNREADABLE.format(error.wording)
+        return _UNREADABLE.format(error.wording), None
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return _UNREADABLE.format(error)
-    return None
+        return _UNREADABLE.format(error), None
+    return None, None
 
 
 def _bytes_of(path: Path) -> bytes:
     return atomic.content(path, limit=versioned_json.LIMIT_BYTES) or b""
 
 
-def _skill_problem(path: Path) -> Wording | None:
+def _skill_problem(path: Path) -> _FileProblem:
     try:
         faults = skill.parse(_bytes_of(path)).faults
     except DaemonError as error:
-        return _UNREADABLE.format(error.wording)
+        return _UNREADABLE.format(error.wording), None
     if not faults:
-        return None
+        return None, None
     english, chinese = zip(*(fault.wording for fault in faults), strict=True)
-    return Wording(" ".join(english), "".join(chinese))
+    return Wording(" ".join(english), "".join(chinese)), faults[0].line
 
 
 _UNREADABLE = Wording("cannot be read: {}", "无法读取：{}")

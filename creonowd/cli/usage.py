@@ -1,12 +1,11 @@
 """`creonowd usage` — what calls to models used and cost, as a table with bars."""
 
 import argparse
-import unicodedata
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from creonowd.cli.client import connect, harmless, show, write
+from creonowd.cli.client import connect, harmless, pad, show, width, write
 from creonowd.errors import Language, Wording
 from creonowd.settings import console_language, user_data_dir
 
@@ -73,14 +72,14 @@ def _lines(report: UsageReply, *, chinese: bool) -> Iterator[str]:
     said = [word.text(chinese=chinese) for word in _HEADINGS]
     rows = [*(_row(group["key"] or "–", group) for group in report["groups"])]
     table = [[report["groupBy"], *said], *rows, _row(_TOTAL.text(chinese=chinese), report["total"])]
-    widths = [max(map(_width, column)) for column in zip(*table, strict=True)]
+    widths = [max(map(width, column)) for column in zip(*table, strict=True)]
     heaviest = max(map(_weight, report["groups"])) or 1
     bars = ["", *(_bar(_weight(group) / heaviest) for group in report["groups"]), ""]
     for cells, bar in zip(table, bars, strict=True):
         first, *others = cells
-        padded = [_pad(first, widths[0])]
+        padded = [pad(first, widths[0])]
         padded += [
-            _pad(cell, width, right=True) for cell, width in zip(others, widths[1:], strict=True)
+            pad(cell, columns, right=True) for cell, columns in zip(others, widths[1:], strict=True)
         ]
         yield f"{'  '.join([*padded, bar]).rstrip()}\n"
     yield from _notes(report, chinese=chinese)
@@ -113,15 +112,6 @@ def _weight(sums: UsageReply) -> float:
 
 def _bar(share: float) -> str:
     return "█" * max(1, round(BAR_WIDTH * share)) if share > 0 else ""
-
-
-def _pad(text: str, width: int, *, right: bool = False) -> str:
-    room = " " * (width - _width(text))
-    return f"{room}{text}" if right else f"{text}{room}"
-
-
-def _width(text: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 _HEADINGS = (

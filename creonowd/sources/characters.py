@@ -289,13 +289,18 @@ def characters(folder: Folder) -> SourceResult:
 @lru_cache(maxsize=KEPT_FOLDERS)
 def _parts(folder: Folder) -> NameParts:
     """Return the parts of names that count in a project; files with faults have none."""
-    names: dict[str, tuple[str, ...]] = {}
+    return unambiguous_parts({path: one.names for path, one in entities_in(folder).items()})
+
+
+def entities_in(folder: Folder) -> dict[str, Entity]:
+    """Return what each file says about its entity, by path; files with faults are left out."""
+    found: dict[str, Entity] = {}
     for file in folder.files:
         text = as_text(file.data)
         with suppress(ValueError, RecursionError):
             if text is not None and text.strip():
-                names[file.path] = describe(file.path, text).names
-    return unambiguous_parts(names)
+                found[file.path] = describe(file.path, text)
+    return found
 
 
 def _entities(folder: Folder) -> Entities:
@@ -305,12 +310,12 @@ def _entities(folder: Folder) -> Entities:
         for inject in (Inject.ALWAYS, Inject.MENTIONED, Inject.MANUAL)
     )
     cards = (*always, *mentioned, *manual)
-    relations = _relations_of(folder)
+    described = entities_in(folder)
     related = tuple(
         RelatedEntity(
             source_ref=card.source_ref,
             names=card.names,
-            relations=relations.get(card.source_ref, ()),
+            relations=described[card.source_ref].relations,
             since=card.since,
             until=card.until,
         )
@@ -319,17 +324,6 @@ def _entities(folder: Folder) -> Entities:
     names = tuple(card.names for card in cards)
     never = _read(folder, Inject.NEVER).fragments
     return Entities(names=names, mentioned=mentioned, manual=manual, related=related, never=never)
-
-
-def _relations_of(folder: Folder) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Return by file what it says of others; files with faults say nothing."""
-    found: dict[str, tuple[tuple[str, str], ...]] = {}
-    for file in folder.files:
-        text = as_text(file.data)
-        with suppress(ValueError, RecursionError):
-            if text is not None and text.strip():
-                found[file.path] = describe(file.path, text).relations
-    return found
 
 
 def _read(folder: Folder, inject: Inject) -> SourceResult:

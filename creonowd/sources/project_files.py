@@ -517,18 +517,19 @@ def place_warnings(
     tree: Tree, constraints: Constraints, project: Project, story: Story
 ) -> list[Caution]:
     """Return what is unclear about where in the story the files of a project hold; blocks."""
+    found = every_fragment(tree, constraints, project)
+    return list(at_place(tuple(found), story, None).warnings)
+
+
+def every_fragment(tree: Tree, constraints: Constraints, project: Project) -> list[Fragment]:
+    """Return what the files of a project offer to any assembly; blocks."""
     reads = FolderReader(tree, project)
     found = [one for row in FILES for one in row.read(reads.folder(row.folder)).fragments]
     found += outline_files(reads.outlines()).fragments
     with suppress(DaemonError):
         found += _constraints(constraints.read_now(project.root).constraints).fragments
-    found += _entities_by_mention(reads.folder(CreonowFolder.CHARACTERS))
-    return list(at_place(tuple(found), story, None).warnings)
-
-
-def _entities_by_mention(folder: Folder) -> Sequence[Fragment]:
-    entities = EntityCache().entities(folder)
-    return (*entities.mentioned, *entities.manual)
+    entities = EntityCache().entities(reads.folder(CreonowFolder.CHARACTERS))
+    return [*found, *entities.mentioned, *entities.manual]
 
 
 def outline_for(tree: Tree, project: Project, name: str) -> str:

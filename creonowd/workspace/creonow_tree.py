@@ -4,7 +4,7 @@ import codecs
 import contextlib
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from itertools import groupby
@@ -184,7 +184,7 @@ class Tree:
     async def ensure(self, project: Project) -> None:
         """Make what is missing of the tree; change nothing that exists."""
         made = await to_thread.run_sync(make_tree, project.root)
-        log.info("context_ensure", project_id=project.project_id, made=made)
+        log.info("context_ensure", project_id=project.project_id, made=len(made))
 
     async def exists(self, project: Project) -> bool:
         """Return whether the project has its tree."""
@@ -299,19 +299,21 @@ class Tree:
         return Folder(files=tuple(files), problems=tuple(problems))
 
 
-def make_tree(root: Path) -> int:
-    """Make the folders and default files that are missing, and return how many."""
+def make_tree(root: Path, files: Mapping[str, bytes] = DEFAULTS) -> list[str]:
+    """Make the folders, and these files in them, that are missing; return what was made."""
     if not root.is_dir():
         raise _gone()
-    made = sum(make_folder(root, folder) for folder in (TREE, *(f"{TREE}/{f}" for f in FOLDERS)))
+    parents = (parent.as_posix() for name in files for parent in PurePosixPath(name).parents)
+    folders = sorted({*FOLDERS, *parents} - {"."})
+    made = [f for f in (TREE, *(f"{TREE}/{f}" for f in folders)) if make_folder(root, f)]
     tree = LinkedFolder(root, TREE)
-    for name, content in DEFAULTS.items():
+    for name, content in files.items():
         path = f"{TREE}/{name}"
         if (root / path).is_dir():
             raise _in_the_way(path, "a file")
         with disk_errors(path):
             if tree.is_missing(path) and tree.create(path, content, mode=atomic.SHARED):
-                made += 1
+                made.append(path)
     return made
 
 
