@@ -4,7 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import fields
 
+from creonowd.context.story import StoryFile
+from creonowd.retrieval.catalogue import IGNORE_FILES
+from creonowd.workspace.creonow_tree import FOLDERS, OUTLINE_NAMES, CreonowFolder, ProjectFile
 from testing.clients import Client
 from testing.novels import Novel
 
@@ -67,3 +71,39 @@ async def assemble(client: Client, novel: Novel, chapter: int) -> dict[str, list
 
 def kept(result: dict[str, list[dict[str, str]]]) -> set[str]:
     return {row["sourceRef"] for row in result["trimEvidence"] if row["action"] == "kept"}
+
+
+# What these modules read of a file's front matter, or of a JSON file of `.creonow`.
+READERS = (
+    "sources/project_files.py",
+    "sources/characters.py",
+    "sources/plot_threads.py",
+    "sources/synopsis.py",
+    "sources/file_fragments.py",
+    "context/timeline.py",
+    "judge/terminology.py",
+    "workspace/creonow_tree.py",
+)
+READ = re.compile(r'\b(?:values|fields|memory)(?:\.get\(|\[)"(\w+)"')
+SPELLINGS = re.compile(r"^\w*KEYS\w* = \(([^)]+)\)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", ["novel.md", "novel.zh.md"])
+def test_every_key_and_every_file_that_is_read_is_on_the_page(page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    package = DOCS.parent / "creonowd"
+    sources = [(package / name).read_text(encoding="utf-8") for name in READERS]
+    keys = {key for source in sources for key in READ.findall(source)}
+    keys |= {
+        key
+        for source in sources
+        for row in SPELLINGS.findall(source)
+        for key in re.findall(r'"(\w+)"', row)
+    }
+    keys |= {field.encode_name for struct in (StoryFile, ProjectFile) for field in fields(struct)}
+    files = [*CreonowFolder, *FOLDERS, *OUTLINE_NAMES, *IGNORE_FILES]
+    files += ["style.md", "constraints.json", "memory.json", "story.json", "project.json"]
+
+    assert len(keys) > 40
+    assert sorted(key for key in keys if not re.search(rf"[`\"]?\b{key}\b", text)) == []
+    assert [name for name in files if name.partition("/")[0] not in text] == []
