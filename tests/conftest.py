@@ -18,7 +18,7 @@ from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from testing.clients import Client, in_memory, refuse_undeclared_errors
 
-settings.register_profile("creonowd", deadline=None)
+settings.register_profile("creonowd", deadline=None, max_examples=50)
 settings.register_profile("long", deadline=None, max_examples=1000)
 settings.load_profile("creonowd")
 refuse_undeclared_errors()

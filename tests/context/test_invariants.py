@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 import regex
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -20,6 +20,7 @@ from creonowd.context.system_prompt import Change, PrefixChange, PrefixCompariso
 from creonowd.context.text_tools import TextTools
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.messages import encode
+from testing.fuzz import often
 from tests.context.worlds import (
     REDACTOR,
     SECRET,
@@ -34,7 +35,7 @@ from tests.context.worlds import (
 )
 from tests.tokens.vocabulary import ENCODINGS, tokenizer
 
-few = settings(max_examples=40)
+few = often(0.5)
 WINDOW_RULES = {Rule.WINDOW, Rule.SKILL_WINDOW}
 
 
