@@ -243,7 +243,7 @@ def _as_json(
     by_path, general = _by_path(uses, findings)
 
     def problem(finding: Finding) -> dict[str, Any]:
-        return finding.shown(chinese=chinese) | {"line": finding.line}
+        return finding.in_language(chinese=chinese) | {"line": finding.line}
 
     return {
         "files": [
@@ -287,7 +287,7 @@ def _lines(
         for finding in problems:
             yield f"    → {harmless(finding.found.text(chinese=chinese))}\n"
     for finding in general:
-        shown = harmless(finding.shown(chinese=chinese))
+        shown = harmless(finding.in_language(chinese=chinese))
         yield f"{paint(finding.state, colour=colour)} {shown['part']}: {shown['found']}\n"
     bad = sum(finding.state == BAD for finding in findings)
     total = _TOTAL.format(len(uses), bad) if uses else _NO_TREE
