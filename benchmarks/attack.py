@@ -5,16 +5,17 @@ Each has a daemon of its own. Another process pings it as an owner meanwhile, an
 descriptors are sampled. An attempt is withstood if it was refused, answered within its bounds or
 ended, as its kind demands. Everything stays on the loopback and ends by itself.
 
-On a machine that others use too, an owner also waits for them. So the worst ping stands beside the
-worst one of the seconds before the attack, and beside the processor time that the daemon itself
-used while an owner waited, which is what it is answerable for.
+On a machine that others use too, an owner also waits for a core. So the worst ping stands beside
+the worst one of an idle daemon at the same time, and beside the longest that was not spent waiting
+for a core: from each ping is taken what the owner's own thread, or the thread of the daemon's event
+loop, stood in the system's queue for one, whichever is more, and so never too much.
 """
 
 import contextlib
+import ctypes
 import gzip
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -39,12 +40,13 @@ from testing.redaction_examples import SETS, read_forms
 
 START_SECONDS = 120
 SETTLE_SECONDS = 2.0
-CONTROL_SECONDS = 4.0
 SAMPLE_SECONDS = 0.02
 PING_SECONDS = 0.01
 ANSWER_SECONDS = 120.0
 MEGABYTE = 1 << 20
 LARGEST_MESSAGE = 10 * MEGABYTE
+MOST_MEGABYTES = 50
+LONGEST_PING_MS = 100
 
 FLOOD_STRANGERS = 300
 HALF_HANDSHAKES = 1500
@@ -55,7 +57,11 @@ NOTIFICATIONS = 300_000
 UNREAD_REPLIES = 256
 BATCHES = 5
 DOCUMENTS = 60
-SWAPPED_CALLS = 500
+SWAP_SECONDS = 3.0
+MOST_SWAPPED_CALLS = 500
+PAUSE_SECONDS = 0.0003
+EXCHANGE = 2
+THIS_FOLDER = -100
 PLACE: dict[str, Any] = {
     "documentId": "chapters/001.md",
     "cursorPosition": 0,
@@ -70,23 +76,19 @@ BOMB_BYTES = 200 * MEGABYTE
 
 
 class Tally(NamedTuple):
-    """How often something was tried, and how often that came to nothing."""
+    """How often something was tried, how often that came to nothing, and how one knows."""
 
     attempts: int
     withstood: int
+    proof: str = ""
 
 
 class Target:
     """A daemon under attack, and the ways in."""
 
-    def __init__(self, folder: Path, process: psutil.Process) -> None:
+    def __init__(self, folder: Path, daemon: "Running") -> None:
         self.folder = folder
-        self.user_data = folder / "user data"
-        self.process = process
-        found = endpoint.read(self.user_data)
-        if found is None:
-            raise FileNotFoundError(self.user_data)
-        self._ways = {way.transport: way for way in found.endpoints}
+        self.user_data, self.process, self._ways = daemon
         self.token = str(self._ways["tcp"].token)
         self.unix = self._ways["unix"].address
         self.root = folder / "novel"
@@ -103,6 +105,8 @@ class Target:
             }
             search["_meta"] = {"timeoutMs": 1000 * START_SECONDS}
             owner.request("context:retrieve", search)
+            # What a first assembly loads stays, and is no part of an attack.
+            owner.request("context:assemble", {"projectId": self.project_id, **PLACE})
 
     @contextlib.contextmanager
     def owner(self) -> Generator[Client]:
@@ -324,42 +328,66 @@ def paths_of_a_page(target: Target) -> Tally:
     return Tally(len(payloads) + 1, withstood)
 
 
-def swaps_during(method: str, *, folder: str = "rules", **fields: Any) -> Attack:
-    """Make an attack that swaps a folder of `.creonow` for a link while an owner calls a channel."""
+def swaps_during(method: str, *, folder: str = ".creonow/rules", **fields: Any) -> Attack:
+    """Make an attack that swaps a folder for a link while an owner calls a channel.
+
+    Another process exchanges the two, so that there is always one or the other. That it can succeed
+    is shown by a plain read of the same path, which must have been led out.
+    """
 
     def attack(target: Target) -> Tally:
-        inside = target.root / ".creonow" / folder
-        outside, aside = target.folder / "outside", inside.with_name("aside")
+        inside, outside = target.root / folder, target.folder / "outside"
         for place, text in ((inside, "inside"), (outside, "OUTSIDE")):
             place.mkdir(parents=True, exist_ok=True)
             (place / "swapped.md").write_text(text, encoding="utf-8")
-        over = threading.Event()
-
-        def swap() -> None:
-            while not over.is_set():
-                inside.rename(aside)
-                with contextlib.suppress(FileExistsError):
-                    inside.symlink_to(outside)
-                    inside.unlink()
-                if inside.is_dir():
-                    shutil.rmtree(inside)
-                aside.rename(inside)
-
-        swapping = threading.Thread(target=swap, daemon=True)
-        swapping.start()
         params = {"projectId": target.project_id, **fields}
-        withstood = 0
-        with target.owner() as owner:
-            for _ in range(SWAPPED_CALLS):
-                with contextlib.suppress(DaemonError):
-                    withstood -= "OUTSIDE" in str(owner.request(method, params))
-                withstood += 1
-        over.set()
-        swapping.join()
+        attempts = withstood = led_out = 0
+        with swapping(inside, outside) as read_plainly, target.owner() as owner:
+            end = time.monotonic() + SWAP_SECONDS
+            while attempts < MOST_SWAPPED_CALLS and time.monotonic() < end:
+                attempts += 1
+                led_out += read_plainly() == "OUTSIDE"
+                try:
+                    withstood += "OUTSIDE" not in str(owner.request(method, params))
+                except DaemonError as error:
+                    withstood += error.code is not ErrorCode.INTERNAL
+        if not 0 < led_out < attempts:
+            raise ValueError(f"{led_out} of {attempts} plain reads were led out")
         written = [one.name for one in outside.iterdir() if one.name != "swapped.md"]
-        return Tally(SWAPPED_CALLS, 0 if written else withstood)
+        proof = f"{led_out} of {attempts} plain reads of the path were led out meanwhile"
+        return Tally(attempts, 0 if written else withstood, proof)
 
     return attack
+
+
+@contextlib.contextmanager
+def swapping(inside: Path, outside: Path) -> Generator[Callable[[], str]]:
+    """Exchange a folder with a link in another process; yield a read that knows no danger."""
+    link = inside.with_name("link")
+    link.symlink_to(outside)
+    call = f"from {__name__} import exchange; exchange({str(inside)!r}, {str(link)!r})"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", call], stdin=pipe, stdout=pipe) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            yield lambda: (inside / "swapped.md").read_text(encoding="utf-8")
+        finally:
+            process.communicate(b"over\n")
+    if process.returncode:
+        raise ValueError("the folder could not be swapped")
+
+
+def exchange(inside: str, link: str) -> None:
+    """Exchange two names in one step of the system, again and again until stdin has a line."""
+    over = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.readline(), over.set()), daemon=True).start()
+    system = ctypes.CDLL(None, use_errno=True)
+    names = (os.fsencode(inside), THIS_FOLDER, os.fsencode(link))
+    print("ready", flush=True)
+    while not over.wait(PAUSE_SECONDS) or Path(inside).is_symlink():
+        if system.renameat2(THIS_FOLDER, *names, EXCHANGE):
+            raise OSError(ctypes.get_errno(), "renameat2")
 
 
 def pipes_and_devices(target: Target) -> Tally:
@@ -516,11 +544,12 @@ def middle_of_a_key(target: Target) -> Tally:
 
 
 class Kind(NamedTuple):
-    """One row of the table: a name, the attack, and what the provider's answer unpacks to."""
+    """One row of the table: a name, the attack, what the provider's answer unpacks to, what must hold."""
 
     name: str
     attack: Attack
     bomb: bytes = b""
+    share: float = 1.0
 
 
 KINDS = (
@@ -549,7 +578,19 @@ KINDS = (
     Kind("the same: `context:assemble`", swaps_during("context:assemble", **PLACE)),
     Kind(
         "the same: `skill:write`",
-        swaps_during("skill:write", folder="skills", scope="project", slug="s", content=SKILL),
+        swaps_during(
+            "skill:write", folder=".creonow/skills", scope="project", slug="s", content=SKILL
+        ),
+    ),
+    Kind(
+        "the same, the folder of a document: `context:assemble`",
+        swaps_during(
+            "context:assemble", folder="swaps", **PLACE | {"documentId": "swaps/swapped.md"}
+        ),
+    ),
+    Kind(
+        "the same, the folder of all else: `context:document:list`",
+        swaps_during("context:document:list", folder="chapters"),
     ),
     Kind("pipes and `/dev/zero` in place of a file", pipes_and_devices),
     Kind("an ignore file of 8000 patterns over 2000 documents", huge_ignore_file),
@@ -557,27 +598,32 @@ KINDS = (
     Kind("exports over what is no archive", export_over_foreign_files),
     Kind("an archive of 3000 small bombs", archive_of_small_bombs),
     Kind("secrets in names", secrets_in_names),
-    Kind("held-out forms of secrets", held_out_forms),
+    Kind("held-out forms of secrets", held_out_forms, share=0.95),
     Kind("texts of nothing but labels, 1 MB each", texts_of_nothing_but_labels),
     Kind("a private key of 97 KB, read inside", middle_of_a_key),
 )
 
 
 def main(argv: list[str]) -> None:
-    """Print a table with a row for each kind of attack."""
+    """Print a table with a row for each kind of attack, and which of them are out of bounds."""
     chosen = [one for one in KINDS if not argv or any(word in one.name for word in argv)]
     print(
         "| attack | attempts | withstood | memory at most | kept after | descriptors kept | log "
-        "| worst ping of an owner | without an attack | own work during a ping "
-        "|\n|---|---|---|---|---|---|---|---|---|---|"
+        "| worst ping of an owner | of an idle daemon | not waiting for a core | work of the loop "
+        "|\n|---|---|---|---|---|---|---|---|---|---|---|"
     )
     loads = [_load()]
-    for kind in chosen:
-        print(_row(kind), flush=True)
-        loads.append(_load())
+    notes: list[str] = []
+    with tempfile.TemporaryDirectory() as folder, _daemon(Path(folder), {}) as idle:
+        for kind in chosen:
+            notes += _print_row(kind, idle)
+            loads.append(_load())
     print(
         f"\nLoad of the machine over a minute: {loads[0]:.1f} at the beginning, "
-        f"{min(loads):.1f} to {max(loads):.1f} meanwhile, on {os.cpu_count()} cores."
+        f"{min(loads):.1f} to {max(loads):.1f} meanwhile, on {os.cpu_count()} cores.",
+        f"Bounds: +{MOST_MEGABYTES} MB, an owner answered within {LONGEST_PING_MS} ms.",
+        *notes or ["Every kind was withstood within them."],
+        sep="\n",
     )
 
 
@@ -586,25 +632,36 @@ def _load() -> float:
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
-def _row(kind: Kind) -> str:
+def _print_row(kind: Kind, idle: "Running") -> list[str]:
+    """Run an attack, print its row, and return what is to be said of it beside."""
     with (
         tempfile.TemporaryDirectory() as folder,
         _provider(kind.bomb) as settings,
-        _daemon(Path(folder), settings) as target,
+        _daemon(Path(folder), settings) as daemon,
     ):
+        target = Target(Path(folder), daemon)
         if kind.bomb:
             kind.attack(target)  # loads the library of the provider, which stays
-        with (control := _Watch(target)):
-            time.sleep(CONTROL_SECONDS)
-        with (watch := _Watch(target)):
+        with (watch := _Watch(daemon, idle)):
             tally = kind.attack(target)
             time.sleep(SETTLE_SECONDS)
         log = sum(file.stat().st_size for file in (target.user_data / "logs").iterdir())
-    return (
+    pings = watch.pings
+    print(
         f"| {kind.name} | {tally.attempts} | {tally.withstood} | +{watch.peak} MB "
-        f"| +{watch.kept} MB | {watch.descriptors:+} | {log // 1024} KB | {watch.ping:.0f} ms "
-        f"| {control.ping:.0f} ms | {watch.own_work:.0f} ms |"
+        f"| +{watch.kept} MB | {watch.descriptors:+} | {log // 1024} KB | {pings.worst:.0f} ms "
+        f"| {pings.idle:.0f} ms | {pings.not_queued:.0f} ms | {pings.work:.0f} ms |",
+        flush=True,
     )
+    troubles = {
+        f"{tally.attempts - tally.withstood} not withstood": tally.withstood
+        < kind.share * tally.attempts,
+        f"+{watch.peak} MB": watch.peak > MOST_MEGABYTES,
+        f"{watch.descriptors} descriptors kept": watch.descriptors > 0,
+        f"{pings.not_queued:.0f} ms": pings.not_queued > LONGEST_PING_MS,
+    }
+    notes = [f"Out of bounds, {kind.name}: {what}." for what, is_so in troubles.items() if is_so]
+    return [*notes, *([f"{kind.name}: {tally.proof}."] if tally.proof else [])]
 
 
 @contextlib.contextmanager
@@ -633,31 +690,47 @@ def _provider(bomb: bytes) -> Generator[dict[str, str]]:
         yield {"CREONOW_AI_PROVIDER": "openai", "CREONOW_AI_BASE_URL": url}
 
 
+class Running(NamedTuple):
+    """A daemon that listens."""
+
+    user_data: Path
+    process: psutil.Process
+    ways: dict[str, endpoint.Endpoint]
+
+
 @contextlib.contextmanager
-def _daemon(folder: Path, settings: dict[str, str]) -> Generator[Target]:
+def _daemon(folder: Path, settings: dict[str, str]) -> Generator[Running]:
     user_data = folder / "user data"
     command = daemon_command(user_data, "--socket", "--tcp", "0", "--websocket", "0")
     with subprocess.Popen(command, env=environment(**settings)) as process:
         try:
             deadline = time.monotonic() + START_SECONDS
-            while endpoint.read(user_data) is None:
+            while (found := endpoint.read(user_data)) is None:
                 if time.monotonic() > deadline:
                     raise TimeoutError
                 time.sleep(0.02)
-            yield Target(folder, psutil.Process(process.pid))
+            ways = {way.transport: way for way in found.endpoints}
+            yield Running(user_data, psutil.Process(process.pid), ways)
         finally:
             process.terminate()
+
+
+class Pings(NamedTuple):
+    """Milliseconds: of the longest ping, and of the longest parts of any."""
+
+    worst: float = 0.0
+    not_queued: float = 0.0
+    work: float = 0.0
+    idle: float = 0.0
 
 
 class _Watch:
     """What the daemon uses while the block runs, and how long its owner waits."""
 
-    def __init__(self, target: Target) -> None:
-        self._process = target.process
-        call = (
-            f"from {__name__} import print_worst_ping; "
-            f"print_worst_ping({target.unix!r}, {target.process.pid})"
-        )
+    def __init__(self, daemon: Running, idle: Running) -> None:
+        self._process = daemon.process
+        asked = [(one.ways["unix"].address, one.process.pid) for one in (daemon, idle)]
+        call = f"from {__name__} import print_worst_pings; print_worst_pings({asked!r})"
         self._pinger = subprocess.Popen(
             [sys.executable, "-c", call],
             stdin=subprocess.PIPE,
@@ -671,7 +744,7 @@ class _Watch:
         self._memory = self._process.memory_info().rss
         self._descriptors = self._process.num_fds()
         self.peak = self.kept = self.descriptors = 0
-        self.ping = self.own_work = 0.0
+        self.pings = Pings()
 
     def __enter__(self) -> Self:
         self._sampling.start()
@@ -683,7 +756,9 @@ class _Watch:
         self.kept = self._grown()
         self.descriptors = self._process.num_fds() - self._descriptors
         with self._pinger as pinger:
-            self.ping, self.own_work = map(float, pinger.communicate(b"over\n")[0].split())
+            printed = pinger.communicate(b"over\n")[0]
+        (worst, not_queued, work), (idle, *_rest) = json.loads(printed)
+        self.pings = Pings(worst, not_queued, work, idle)
 
     def _sample(self) -> None:
         while not self._over.wait(SAMPLE_SECONDS):
@@ -693,31 +768,58 @@ class _Watch:
         return max(0, self._process.memory_info().rss - self._memory) // MEGABYTE
 
 
-def print_worst_ping(address: str, pid: int) -> None:
-    """Ping until something comes on stdin; print the milliseconds of the slowest answer.
+def print_worst_pings(asked: list[tuple[str, int]]) -> None:
+    """Ping daemons, each in a thread, until stdin has a line; print the worst milliseconds of each.
 
-    Beside it, the processor time that the daemon has used during one ping, at most.
+    They are those of a whole ping, of one without the time in the queue for a core, and those that
+    the daemon's event loop worked during one.
     """
     over = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.readline(), over.set()), daemon=True).start()
-    worst = work = 0.0
-    with socket.socket(socket.AF_UNIX) as line:
-        line.connect(address)
-        with line.makefile("rwb") as stream:
-            client = Client(stream, stream)  # pyright: ignore[reportArgumentType]
-            client.request("app:ping")
-            print("ready", flush=True)
-            while not over.wait(PING_SECONDS):
-                began, used = time.perf_counter(), _processor_seconds(pid)
+    ready = threading.Barrier(len(asked) + 1)
+    worst = [[0.0, 0.0, 0.0] for _ in asked]
+
+    def ping(address: str, pid: int, kept: list[float]) -> None:
+        own, loop = f"self/task/{threading.get_native_id()}", f"{pid}/task/{pid}"
+        with socket.socket(socket.AF_UNIX) as line:
+            line.connect(address)
+            with line.makefile("rwb") as stream:
+                client = Client(stream, stream)  # pyright: ignore[reportArgumentType]
                 client.request("app:ping")
-                worst = max(worst, time.perf_counter() - began)
-                work = max(work, _processor_seconds(pid) - used)
-    print(1000 * worst, 1000 * work)
+                ready.wait()
+                while not over.wait(PING_SECONDS):
+                    mine, its, began = _schedule(own), _schedule(loop), time.perf_counter_ns()
+                    client.request("app:ping")
+                    whole = time.perf_counter_ns() - began
+                    mine_after, its_after = _schedule(own), _schedule(loop)
+                    queued = max(mine_after.queued - mine.queued, its_after.queued - its.queued)
+                    parts = (whole, whole - queued, its_after.worked - its.worked)
+                    kept[:] = (max(*pair) for pair in zip(kept, parts, strict=True))
+
+    threads = [
+        threading.Thread(target=ping, args=(*one, kept))
+        for one, kept in zip(asked, worst, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    ready.wait()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    over.set()
+    for thread in threads:
+        thread.join()
+    print(json.dumps([[part / 1e6 for part in kept] for kept in worst]))
 
 
-def _processor_seconds(pid: int) -> float:
-    """Return the processor time of a process, all its threads together, to the microsecond."""
-    if sys.platform == "linux":
-        return time.clock_gettime((~pid << 3) | 2)
-    times = psutil.Process(pid).cpu_times()
-    return times.user + times.system
+class _Schedule(NamedTuple):
+    """Nanoseconds that a thread has worked, and stood in the queue for a core."""
+
+    worked: int
+    queued: int
+
+
+def _schedule(thread: str) -> _Schedule:
+    """Read them where the system counts them; else nothing."""
+    with contextlib.suppress(OSError):
+        worked, queued, _ = Path("/proc", thread, "schedstat").read_text().split()
+        return _Schedule(int(worked), int(queued))
+    return _Schedule(0, 0)

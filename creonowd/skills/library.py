@@ -181,7 +181,16 @@ class Library:
             raise _invalid_field("content", _TAKEN.format(own_id, other.path))
         path = f"{folder.path}/{chosen}/{FILE}" if same is None else same.path
         _put(folder.root, path, data, mode=PRIVATE if folder.scope is Scope.GLOBAL else SHARED)
-        return next(entry for entry in self._entries_in(folder) if entry.path == path)
+        # Not looked up again: the folder may be gone or be a link by now.
+        return LibraryEntry(
+            id=own_id,
+            scope=folder.scope,
+            slug=chosen if same is None else same.slug,
+            path=path,
+            content=data.decode("utf-8", "replace"),
+            skill=skill,
+            faults=(),
+        )
 
     def _entry(
         self, folder: SkillFolder, path: str, slug: str, status: os.stat_result

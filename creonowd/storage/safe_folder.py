@@ -20,7 +20,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
-from creonowd.errors import DaemonError, ErrorCode, disk_error
+from creonowd.errors import DaemonError, ErrorCode, disk_error, disk_errors
 from creonowd.model import Model
 from creonowd.storage import atomic, locks
 
@@ -311,8 +311,11 @@ class SafeFolder:
 
     @contextlib.contextmanager
     def lock(self, path: str) -> Generator[None]:
-        """Hold a lock file for the block."""
-        with self._change(path) as (folder, place), locks.hold(place, within=folder):
+        """Hold a lock file for the block; IO_ERROR if it cannot be had."""
+        with contextlib.ExitStack() as held:
+            with disk_errors(path):
+                folder, place = held.enter_context(self._change(path))
+                held.enter_context(locks.hold(place, within=folder))
             yield
 
     @contextlib.contextmanager
@@ -592,6 +595,10 @@ class LinkedFolder(SafeFolder):
                 return os.readlink(name, dir_fd=folder) if _is_link(found) else None
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            if error.errno == errno.EINVAL:  # it was a link a moment ago
+                return None
+            raise
 
     def _below_root(self, target: str) -> str:
         """Return an absolute path relative to the root, however either is spelled."""
@@ -640,16 +647,18 @@ def _open_step(name: str, flags: int, folder: int | None) -> int:
         return os.open(name, flags, dir_fd=folder)
     except OSError as error:
         # Linux reports a link as ENOTDIR if a folder was asked for.
-        if error.errno in _LINKS or (error.errno == errno.ENOTDIR and _is_link_at(name, folder)):
+        if error.errno in _LINKS or (error.errno == errno.ENOTDIR and _was_link(name, folder)):
             raise _LinkError from None
         raise
 
 
-def _is_link_at(name: str, folder: int | None) -> bool:
+def _was_link(name: str, folder: int | None) -> bool:
+    """Return whether what was no folder is a link, or was one, if a folder is there again."""
     try:
-        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     except OSError:
         return False
+    return stat.S_ISLNK(mode) or stat.S_ISDIR(mode)
 
 
 def _check_is_folder(name: str, folder: int | None) -> None:

@@ -21,7 +21,7 @@ from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.clock import Clock, iso
-from creonowd.errors import DaemonError, ErrorCode, disk_errors
+from creonowd.errors import DaemonError, ErrorCode, Wording, disk_errors
 from creonowd.model import Model
 from creonowd.redaction import PLACEHOLDER, Redactor
 from creonowd.redaction.labels import is_secret_name
@@ -48,6 +48,9 @@ T = TypeVar("T")
 
 _INDEX_FILE = f"{FOLDER}/{INDEX}.json"
 _ID = re.compile(r"[A-Za-z0-9_-]+")
+_TAKEN_AWAY = Wording(
+    "The conversation was taken away while it was saved.", "对话在保存时被移走了。"
+)
 _START = regex.compile(rf"\X{{0,{SUMMARY_LENGTH}}}")
 
 log = structlog.get_logger(__name__)
@@ -187,7 +190,10 @@ class Chats:
 
     def _reindex_entry(self, root: Path, conversation_id: str) -> ConversationEntry:
         listing = self._reindex(root)
-        return next(e.entry for e in listing.items if e.entry.id == conversation_id)
+        found = next((e.entry for e in listing.items if e.entry.id == conversation_id), None)
+        if found is None:
+            raise DaemonError(ErrorCode.NOT_FOUND, _TAKEN_AWAY)
+        return found
 
     def _reindex(self, root: Path) -> ChatListing:
         listing = find_all(root, self._clock.now_ms())
