@@ -12,7 +12,7 @@ import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
@@ -433,6 +433,12 @@ def process_environment(environ: Mapping[str, str] | None = None) -> dict[str, s
     if kept := [entry for entry in entries if Path(entry).is_absolute()]:
         given["PYTHONPATH"] = os.pathsep.join(kept)
     return given | {"PYTHONSAFEPATH": "1"}
+
+
+def windows_program(name: str, environ: Mapping[str, str] | None = None) -> PureWindowsPath:
+    """Return where a program of Windows is; by its name alone one of the current folder would run."""
+    given = os.environ if environ is None else environ
+    return PureWindowsPath(given.get("SYSTEMROOT", r"C:\Windows"), "System32", name)
 
 
 def unknown_variables(environ: Mapping[str, str] | None = None) -> list[str]:

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.settings import Settings, load, origins, unknown_variables, user_data_dir, variable
+from creonowd.settings import (
+    Settings,
+    load,
+    origins,
+    unknown_variables,
+    user_data_dir,
+    variable,
+    windows_program,
+)
 
 
 def write(user_data: Path, content: str) -> None:
@@ -129,3 +137,16 @@ def test_user_data_is_where_one_says(flag: str | None, environ: Any, expected: s
 
 def test_the_variable_of_a_setting_can_be_guessed() -> None:
     assert variable("maxInFlight") == "CREONOW_MAX_IN_FLIGHT"
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"SYSTEMROOT": r"D:\Win"}, r"D:\Win\System32\icacls.exe"),
+        ({}, r"C:\Windows\System32\icacls.exe"),
+    ],
+)
+def test_a_program_of_windows_is_not_looked_for_in_the_current_folder(
+    environ: dict[str, str], expected: str
+) -> None:
+    assert str(windows_program("icacls.exe", environ)) == expected

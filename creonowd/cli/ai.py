@@ -182,7 +182,8 @@ def _write_key(user_data: Path, name: str, key: str) -> None:
     if os.name == "nt":
         # Windows ignores modes: take away inherited rights, and give the file to this user alone.
         rights = ["/inheritance:r", "/grant:r", f"{getpass.getuser()}:F"]
-        subprocess.run(["icacls", str(path), *rights], check=False, capture_output=True)
+        program = str(settings.windows_program("icacls.exe"))
+        subprocess.run([program, str(path), *rights], check=False, capture_output=True)
 
 
 def _test(client: Client, name: str | None) -> None:

@@ -166,9 +166,9 @@ class Daemon:
         token = server.grants.mint(Grant(Role.OWNER))
         if sys.platform == "win32" or options.tcp_port is not None:
             with _free_port("--tcp", options.tcp_port):
-                listener = await sockets.listen_tcp(server, options.tcp_port or 0)
-            self._opened.callback(listener.close)
-            address = f"{sockets.LOOPBACK}:{sockets.port_of(listener)}"
+                opening = sockets.listen_tcp(server, options.tcp_port or 0)
+                port = await self._opened.enter_async_context(opening)
+            address = f"{sockets.LOOPBACK}:{port}"
             endpoints.append(endpoint.Endpoint(transport="tcp", address=address, token=token))
         if options.websocket_port is not None:
             with _free_port("--websocket", options.websocket_port):

@@ -81,6 +81,7 @@ class Connection:
         self._calls = Calls(self.outbox.send)
         self._on_close: list[Callable[[], None]] = []
         self._pumping = False
+        self._opened_at = server.clock.monotonic()
 
     @property
     def role(self) -> Role:
@@ -119,6 +120,11 @@ class Connection:
         """Whether nothing is in flight and nothing is left to send."""
         asked = self._pumping or self.requests.in_flight
         return not asked and not self._wire.buffered()
+
+    @property
+    def age(self) -> float:
+        """For how many seconds it has been open."""
+        return self.server.clock.monotonic() - self._opened_at
 
     def admit(self, grant: Grant) -> None:
         """Give the connection the rights of its token."""

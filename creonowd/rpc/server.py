@@ -22,6 +22,7 @@ from creonowd.threads import LoopTurns
 POLL_SECONDS = 0.01
 FLUSH_SECONDS = 1.0
 MAX_UNAUTHENTICATED = 256
+TOKEN_SECONDS = 0.25
 
 
 class Host(Protocol):
@@ -110,15 +111,31 @@ class Server:
         self._limit_unauthenticated()
         return connection
 
+    async def wait_for_room(self) -> None:
+        """Wait while there are as many strangers as may be, and none has had time for its token.
+
+        Whoever knows the token thus has that time, however many others come.
+        """
+        suspects = self.throttle.suspects
+        while (first := self._first_to_leave(MAX_UNAUTHENTICATED - 1)) is not None:
+            if first.age >= TOKEN_SECONDS or first.id in suspects:
+                return
+            await anyio.sleep(POLL_SECONDS)
+
     def _limit_unauthenticated(self) -> None:
-        """End the oldest connection without rights; those with a wrong token go first."""
+        """End a connection without rights if there are too many of them."""
+        surplus = self._first_to_leave(MAX_UNAUTHENTICATED)
+        if surplus is not None:
+            surplus.abort()
+            self.forget(surplus)
+
+    def _first_to_leave(self, most: int) -> Connection | None:
+        """Return the oldest stranger, or one with a wrong token; None if no more than `most` are here."""
         without = [one for one in self.connections if one.grant is None]
-        if len(without) <= MAX_UNAUTHENTICATED:
-            return
+        if len(without) <= most:
+            return None
         suspects = (one for one in without if one.id in self.throttle.suspects)
-        surplus = next(suspects, without[0])
-        surplus.abort()
-        self.forget(surplus)
+        return next(suspects, without[0])
 
     def forget(self, connection: Connection) -> None:
         """Drop a connection that has ended."""

@@ -6,9 +6,11 @@ import os
 import socket
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any, cast
+
+import anyio
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.access import Grant
@@ -21,6 +23,7 @@ PROBE_SECONDS = 1.0
 BACKLOG = 1024
 READ_BYTES = 64 * 1024
 SEND_BUFFER_BYTES = 512 * 1024
+ACCEPT_AGAIN_SECONDS = 0.05
 
 # One for all connections: what is read into it is copied before the next read.
 _READ_BUFFER = memoryview(bytearray(READ_BYTES))
@@ -226,12 +229,32 @@ def peer_uid(connection: socket.socket) -> int | None:
     return None
 
 
-async def listen_tcp(server: Server, port: int = 0) -> asyncio.Server:
-    """Listen on loopback only; port 0 picks a free one."""
+@contextlib.asynccontextmanager
+async def listen_tcp(server: Server, port: int = 0) -> AsyncGenerator[int]:
+    """Listen on loopback only, at port 0 on a free one; yield the port."""
+    listener = socket.create_server((LOOPBACK, port), backlog=BACKLOG)
+    listener.setblocking(False)
+    accepting = anyio.CancelScope()
+    server.tasks.start_soon(_accept, server, listener, accepting)
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        accepting.cancel()
+
+
+async def _accept(server: Server, listener: socket.socket, accepting: anyio.CancelScope) -> None:
+    """Accept one client after the other, each when there is room for it.
+
+    The others wait in the system's queue. asyncio's own server would accept a hundred at once, so
+    that strangers could be ended for them before their tokens are read.
+    """
     loop = asyncio.get_running_loop()
-    return await loop.create_server(protocol(server, "tcp", lambda _: None), LOOPBACK, port)
-
-
-def port_of(listener: asyncio.Server) -> int:
-    """Return the port of a listener."""
-    return listener.sockets[0].getsockname()[1]
+    with listener, accepting:
+        while True:
+            await server.wait_for_room()
+            try:
+                connection, _ = await loop.sock_accept(listener)
+            except OSError:  # the client has gone, or no descriptor is left
+                await anyio.sleep(ACCEPT_AGAIN_SECONDS)
+                continue
+            await loop.connect_accepted_socket(protocol(server, "tcp", lambda _: None), connection)

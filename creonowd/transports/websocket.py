@@ -6,6 +6,7 @@ Only requests whose `Host` and `Origin` are this address are served.
 import asyncio
 import contextlib
 import math
+import socket
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from http import HTTPStatus
@@ -17,13 +18,14 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
 from creonowd.rpc.server import Server
-from creonowd.transports.sockets import LOOPBACK
+from creonowd.transports.sockets import BACKLOG, LOOPBACK
 
 PATH = "/rpc"
 CLOSE_SECONDS = 1.0
 OVERSIZE_FACTOR = 4
 UNAUTHENTICATED_BYTES = 128 * 1024
 MAX_HANDSHAKES = 64
+ACCEPTED_PER_TURN = 8
 REFUSAL_LOG_SECONDS = 1.0
 NAMES = (LOOPBACK, "localhost")
 
@@ -44,28 +46,31 @@ async def listen(server: Server, port: int, pages: Pages | None = None) -> Async
         def handshakes_under_way(self) -> dict[LimitedConnection, None]:
             return handshakes
 
-    async def handle(socket: ServerConnection) -> None:
-        wire = WebSocketWire(server, socket)
-        if isinstance(socket, LimitedConnection):
-            handshakes.pop(socket, None)
-            socket.is_authenticated = lambda: wire.connection.grant is not None
+    async def handle(connection: ServerConnection) -> None:
+        wire = WebSocketWire(server, connection)
+        if isinstance(connection, LimitedConnection):
+            handshakes.pop(connection, None)
+            connection.is_authenticated = lambda: wire.connection.grant is not None
         await wire.run()
 
-    def respond(socket: ServerConnection, request: Request) -> Response | None:
-        return _respond(socket, request, pages, refusals)
+    def respond(connection: ServerConnection, request: Request) -> Response | None:
+        return _respond(connection, request, pages, refusals)
 
+    listening = socket.create_server((LOOPBACK, port), backlog=BACKLOG)
     async with serve(
         handle,
-        LOOPBACK,
-        port,
+        sock=listening,
+        backlog=ACCEPTED_PER_TURN,
         process_request=respond,
         create_connection=CountedConnection,
         max_size=server.settings.max_message_bytes * OVERSIZE_FACTOR,
         close_timeout=CLOSE_SECONDS,
         compression=None,
         server_header=None,
-    ) as listener:
-        yield f"ws://{LOOPBACK}:{next(iter(listener.sockets)).getsockname()[1]}{PATH}"
+    ):
+        # asyncio has made its `backlog` the length of the queue too; that is to be as it was.
+        listening.listen(BACKLOG)
+        yield f"ws://{LOOPBACK}:{listening.getsockname()[1]}{PATH}"
 
 
 class _Refusals:

@@ -9,7 +9,7 @@ import structlog
 from creonowd.clock import SystemClock
 from creonowd.rpc.access import REFUSAL_SECONDS, Grant, Grants, TokenThrottle
 from creonowd.rpc.channel import Role
-from creonowd.rpc.server import MAX_UNAUTHENTICATED, Server
+from creonowd.rpc.server import MAX_UNAUTHENTICATED, TOKEN_SECONDS, Server
 from creonowd.transports.memory import MemoryWire
 from testing.clients import PATIENCE, Client, in_memory
 
@@ -95,6 +95,44 @@ async def test_those_with_a_wrong_token_make_room_first(server: Server) -> None:
         tasks.cancel_scope.cancel()
 
     assert [wire for wire in wires if wire.closed] == [guesser]
+
+
+async def test_nobody_comes_in_while_no_stranger_has_had_time_for_its_token(server: Server) -> None:
+    """Else a crowd would push out who has just connected, before its token is read."""
+    wires = [MemoryWire(server, ignore, None) for _ in range(MAX_UNAUTHENTICATED)]
+    started = time.monotonic()
+
+    with anyio.fail_after(PATIENCE):
+        await server.wait_for_room()
+
+    waited = time.monotonic() - started
+    assert wires[0].connection.age >= TOKEN_SECONDS
+    assert TOKEN_SECONDS / 2 < waited
+
+
+async def test_there_is_room_at_once_if_one_has_shown_a_wrong_token_or_left(server: Server) -> None:
+    wires = [MemoryWire(server, ignore, None) for _ in range(MAX_UNAUTHENTICATED)]
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.throttle.redeem, "guess", wires[-1].connection.id)
+        await anyio.wait_all_tasks_blocked()
+        beside_a_guesser = has_room(server)
+        tasks.cancel_scope.cancel()
+
+    wires[0].connection.disconnect()
+
+    assert beside_a_guesser
+    assert has_room(server)
+
+
+def has_room(server: Server) -> bool:
+    """Return whether the wait for room is over as soon as it begins."""
+    waiting = server.wait_for_room()
+    try:
+        waiting.send(None)
+    except StopIteration:
+        return True
+    waiting.close()
+    return False
 
 
 async def test_a_stranger_that_does_not_read_is_disconnected(server: Server) -> None:
