@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import NoReturn
 
 from creonowd import __version__
 from creonowd.errors import DaemonError, Language
@@ -68,9 +69,18 @@ def _complain(message: str) -> None:
     write(f"creonowd: {harmless(message)}\n", sys.stderr)
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that shows what it was given harmlessly: a shell's `*` may be any file's name."""
+
+    def error(self, message: str) -> NoReturn:
+        from creonowd.cli.client import harmless
+
+        super().error(harmless(message))
+
+
 def parser(chosen: str) -> argparse.ArgumentParser:
     """Describe every command; only the module of the chosen one is loaded."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="creonowd",
         description="The context engine of CreoNow, as a local daemon that speaks JSON-RPC.",
         epilog=EPILOG,

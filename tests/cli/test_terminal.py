@@ -90,6 +90,17 @@ def test_an_error_is_shown_harmlessly(
     assert not COMMANDS.search(shown)
 
 
+def test_an_argument_too_many_is_shown_harmlessly(
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["doctor", "\x1b[2J\u202e"])
+
+    shown = printed(capfdbinary)
+    assert "\\x1b[2J\\u202e" in shown
+    assert not COMMANDS.search(shown)
+
+
 def test_an_assembly_is_shown_harmlessly() -> None:
     layer = {"tokens": 1, "truncated": False}
     layers = ("rules", "settings", "retrieved", "immediate")

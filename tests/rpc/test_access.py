@@ -107,17 +107,15 @@ async def test_nobody_comes_in_while_no_stranger_has_had_time_for_its_token(serv
 
     waited = time.monotonic() - started
     assert wires[0].connection.age >= TOKEN_SECONDS
-    assert TOKEN_SECONDS / 2 < waited
+    assert waited > TOKEN_SECONDS / 2
 
 
 async def test_there_is_room_at_once_if_one_has_shown_a_wrong_token_or_left(server: Server) -> None:
     wires = [MemoryWire(server, ignore, None) for _ in range(MAX_UNAUTHENTICATED)]
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(server.throttle.redeem, "guess", wires[-1].connection.id)
-        await anyio.wait_all_tasks_blocked()
-        beside_a_guesser = has_room(server)
-        tasks.cancel_scope.cancel()
+    server.throttle.suspects.add(wires[-1].connection.id)
+    beside_a_guesser = has_room(server)
 
+    server.throttle.suspects.clear()
     wires[0].connection.disconnect()
 
     assert beside_a_guesser
