@@ -37,6 +37,7 @@ COMMANDS = {
     "doctor": "find out what is wrong and how to mend it",
     "skill": "check skills",
     "usage": "show what calls to models used and cost",
+    "mcp": "serve a project to an agent that speaks MCP",
     "ai": "add, list, choose, test and remove the models that answer",
 }
 

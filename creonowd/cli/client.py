@@ -74,10 +74,14 @@ def _result(reply: dict[str, Any]) -> Any:
     error = cast("dict[str, Any] | None", reply.get("error"))
     if error is None:
         return reply["result"]
+    raise error_of(error)
+
+
+def error_of(error: dict[str, Any]) -> DaemonError:
+    """Return the error of a reply; its message is in the language of the connection already."""
     data: dict[str, Any] = error.get("data") or {}
     code = next((known for known in ErrorCode if known == data.get("code")), ErrorCode.INTERNAL)
-    # The daemon has answered in the language of this connection already.
-    raise DaemonError(code, same_wording(error["message"]), **(data.get("details") or {}))
+    return DaemonError(code, same_wording(error["message"]), **(data.get("details") or {}))
 
 
 @contextlib.contextmanager
@@ -86,7 +90,7 @@ def connect(user_data: Path, seconds: float | None = ANSWER_SECONDS) -> Generato
 
     The running one may take `seconds` for an answer; with None, as long as it needs.
     """
-    running = _running_daemon(user_data)
+    running = find_running(user_data)
     if running is None:
         with _spawned_client(user_data) as client:
             yield client
@@ -127,7 +131,7 @@ def program() -> list[str]:
     return [sys.executable, "-P", "-m", "creonowd"]
 
 
-def _running_daemon(user_data: Path) -> endpoint.EndpointFile | None:
+def find_running(user_data: Path) -> endpoint.EndpointFile | None:
     """Return the endpoints of the running daemon; wait for one that is just starting."""
     deadline = time.monotonic() + START_SECONDS
     found = endpoint.read(user_data)

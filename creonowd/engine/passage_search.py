@@ -41,10 +41,10 @@ class RetrieveContext(Params):
 
     project_id: str
     """The project's id, as `project:create` and `project:list` return it."""
-    document_id: DocumentId
+    document_id: DocumentId | None = None
     """The document: its path below the project's folder with `/` between the names, such as
-    `chapters/07.md`."""
-    cursor_position: Annotated[int, Meta(ge=0)]
+    `chapters/07.md`. Without it a query searches everything, from no place."""
+    cursor_position: Annotated[int, Meta(ge=0)] = 0
     """Where the cursor stands in the document, in the connection's position encoding."""
     query: Annotated[str, Meta(max_length=100_000)] | None = None
     """What to search for in all documents; without it the search is that of an assembly: with the
@@ -159,7 +159,9 @@ async def _explain(
 
 
 async def _locate(session: Session, project: Project, params: RetrieveContext) -> LocatedDocument:
-    if not params.document_id.strip():
+    if params.document_id is None and params.query is not None:
+        return LocatedDocument(document=None)
+    if params.document_id is None or not params.document_id.strip():
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT, "documentId must not be blank.", field="documentId"
         )

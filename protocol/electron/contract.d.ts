@@ -2995,10 +2995,13 @@ export interface ResetCorrections {
 export interface RetrieveContext {
   /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
-  /** The document: its path below the project's folder with `/` between the names, such as `chapters/07.md`. */
-  documentId: string;
-  /** Where the cursor stands in the document, in the connection's position encoding. */
-  cursorPosition: number;
+  /** The document: its path below the project's folder with `/` between the names, such as `chapters/07.md`. Without it a query searches everything, from no place. */
+  documentId?: string | null;
+  /**
+   * Where the cursor stands in the document, in the connection's position encoding.
+   * @default 0
+   */
+  cursorPosition?: number;
   /** What to search for in all documents; without it the search is that of an assembly: with the text before the cursor, and only in what lies before it in the story. */
   query?: string | null;
   /**

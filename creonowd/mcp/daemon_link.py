@@ -1,0 +1,254 @@
+"""The connection of an MCP server to the daemon: to the one that runs, else to one it starts.
+
+A daemon that ends is found or started again with the next call. Calls that change nothing are
+then made once more; the others fail and say so.
+"""
+
+import contextlib
+import subprocess
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+from anyio import to_thread
+from anyio.abc import ByteReceiveStream, TaskGroup
+from msgspec import UNSET
+
+from creonowd.cli.client import ANSWER_SECONDS, error_of, find_running, program
+from creonowd.daemon import endpoint
+from creonowd.errors import DaemonError, ErrorCode, Wording
+from creonowd.rpc.framing import Frame, Framing, Splitter, add_framing
+from creonowd.settings import console_language, process_environment
+
+GRANT_MS = 30 * 24 * 3600 * 1000
+LARGEST_REPLY = 1 << 30
+PATIENCE_MS = 10 * 60 * 1000
+END_SECONDS = 6
+TRIES = 3
+
+OnProgress = Callable[[dict[str, Any]], Awaitable[None]]
+
+_GONE = Wording(
+    "The daemon ended during the call. Another is started with the next one; look whether the"
+    " change was made before you repeat it.",
+    "守护进程在调用期间退出；下次调用会重新启动。重试之前请先查看更改是否已生效。",
+)
+
+
+class _Pending:
+    """A request without its reply."""
+
+    def __init__(self, on_progress: OnProgress | None) -> None:
+        self.done = anyio.Event()
+        self.reply: dict[str, Any] | None = None
+        self.on_progress = on_progress
+
+
+class _DaemonConnection:
+    """One connection: replies are matched by id, progress by token."""
+
+    def __init__(self, send: Callable[[bytes], Awaitable[None]]) -> None:
+        self._send = send
+        self._sending = anyio.Lock()
+        self._count = 0
+        self._pending: dict[int, _Pending] = {}
+        self.is_open = True
+
+    async def call(
+        self, channel: str, payload: dict[str, Any], on_progress: OnProgress | None = None
+    ) -> Any:
+        """Call a channel; a call that is cancelled here is cancelled in the daemon too."""
+        self._count += 1
+        number, pending = self._count, _Pending(on_progress)
+        meta = {"timeoutMs": PATIENCE_MS, "progressToken": number}
+        params = payload | {"_meta": meta}
+        self._pending[number] = pending
+        try:
+            await self._post({"id": number, "method": channel, "params": params})
+            await pending.done.wait()
+        except anyio.get_cancelled_exc_class():
+            with (
+                anyio.CancelScope(shield=True),
+                anyio.move_on_after(1),
+                contextlib.suppress(DaemonError),
+            ):
+                await self._post({"method": "$/cancelRequest", "params": {"id": number}})
+            raise
+        finally:
+            del self._pending[number]
+        if pending.reply is None:
+            raise _disconnected()
+        if "error" in pending.reply:
+            raise error_of(pending.reply["error"])
+        return pending.reply["result"]
+
+    async def read(self, stream: ByteReceiveStream) -> None:
+        """Hand out every message of a stream until it ends."""
+        splitter = Splitter(LARGEST_REPLY)
+        with contextlib.suppress(
+            anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError
+        ):
+            while True:
+                splitter.feed(await stream.receive())
+                for event in splitter.events():
+                    if isinstance(event, Frame):
+                        await self._receive(msgspec.json.decode(bytes(event.body)))
+        self.is_open = False
+        for pending in self._pending.values():
+            pending.done.set()
+
+    async def _receive(self, message: dict[str, Any]) -> None:
+        if message.get("method") == "$/progress":
+            params = message["params"]
+            waiting = self._pending.get(params.get("token"))
+            if waiting is not None and waiting.on_progress is not None:
+                await waiting.on_progress(params)
+        elif "method" not in message and message.get("id") in self._pending:
+            pending = self._pending[message["id"]]
+            pending.reply = message
+            pending.done.set()
+
+    async def _post(self, message: dict[str, Any]) -> None:
+        body = msgspec.json.encode({"jsonrpc": "2.0"} | message)
+        try:
+            async with self._sending:
+                await self._send(bytes(add_framing(Framing.LINES, bytearray(body))))
+        except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+            raise _disconnected() from None
+
+
+class DaemonLink:
+    """The daemon as one project's agent may use it."""
+
+    def __init__(
+        self, user_data: Path, root: Path, channels: Sequence[str], tasks: TaskGroup
+    ) -> None:
+        self._user_data, self._root = user_data, root
+        self._channels = list(channels)
+        self._tasks = tasks
+        self._line: _DaemonConnection | None = None
+        self._opening = anyio.Lock()
+        self._stack = contextlib.AsyncExitStack()
+        self.project_id = ""
+
+    async def call(
+        self,
+        channel: str,
+        payload: dict[str, Any] | None = None,
+        *,
+        repeatable: bool = True,
+        on_progress: OnProgress | None = None,
+    ) -> Any:
+        """Call a channel for the project; `repeatable` calls survive the end of a daemon."""
+        line = await self.open()
+        params = {"projectId": self.project_id} | (payload or {})
+        try:
+            return await line.call(channel, params, on_progress)
+        except DaemonError as error:
+            if error.code is not ErrorCode.DISCONNECTED or line.is_open:
+                raise
+        if not repeatable:
+            raise DaemonError(ErrorCode.DISCONNECTED, _GONE)
+        line = await self.open()
+        params["projectId"] = self.project_id
+        return await line.call(channel, params, on_progress)
+
+    async def open(self) -> _DaemonConnection:
+        """Return the connection, after making it if there is none."""
+        async with self._opening:
+            if self._line is None or not self._line.is_open:
+                self._line = await self._connect_again()
+            return self._line
+
+    async def aclose(self) -> None:
+        """Close the connection; a daemon that was started here ends."""
+        with anyio.CancelScope(shield=True), anyio.move_on_after(END_SECONDS):
+            await self._stack.aclose()
+
+    async def _connect_again(self) -> _DaemonConnection:
+        """Connect; where another server has started its daemon meanwhile, connect to that one."""
+        for left in reversed(range(TRIES)):
+            await self._stack.aclose()
+            try:
+                return await self._connect()
+            except DaemonError as error:
+                if error.code is not ErrorCode.DISCONNECTED or not left:
+                    raise
+        raise AssertionError
+
+    async def _connect(self) -> _DaemonConnection:
+        running = await to_thread.run_sync(find_running, self._user_data)
+        way = None if running is None else _socket_of(running)
+        opened = _spawned(self._user_data) if way is None else _over_socket(way)
+        send, stream = await self._stack.enter_async_context(opened)
+        line = _DaemonConnection(send)
+        self._tasks.start_soon(line.read, stream)
+        with anyio.fail_after(ANSWER_SECONDS):
+            await self._introduce(line, None if way is None or way.token is UNSET else way.token)
+        return line
+
+    async def _introduce(self, line: _DaemonConnection, token: str | None) -> None:
+        """Become an owner, find the project, and give up all but the channels that are needed."""
+        about = {"locale": console_language(), "clientInfo": {"name": "creonowd mcp"}}
+        known = await line.call("initialize", {"token": token, **about})
+        project = await line.call("project:create", {"rootPath": str(self._root)})
+        # A daemon of another version may lack some; who calls those is told that it may not.
+        channels = [channel for channel in self._channels if channel in known["channels"]]
+        grant = {"role": "owner", "channels": channels, "inspects": True}
+        granted = await line.call("session:grant", grant | {"ttlMs": GRANT_MS})
+        await line.call("initialize", {"token": granted["token"], **about})
+        self.project_id = str(project["projectId"])
+
+
+@contextlib.asynccontextmanager
+async def _over_socket(
+    way: endpoint.Endpoint,
+) -> AsyncGenerator[tuple[Callable[[bytes], Awaitable[None]], ByteReceiveStream]]:
+    try:
+        if way.transport == "tcp":
+            host, _, port = way.address.rpartition(":")
+            stream = await anyio.connect_tcp(host, int(port))
+        else:
+            stream = await anyio.connect_unix(way.address)
+    except OSError:
+        raise _disconnected() from None
+    async with stream:
+        yield stream.send, stream
+
+
+@contextlib.asynccontextmanager
+async def _spawned(
+    user_data: Path,
+) -> AsyncGenerator[tuple[Callable[[bytes], Awaitable[None]], ByteReceiveStream]]:
+    """Start a daemon that lives as long as the block; what it says goes to our stderr."""
+    command = [*program(), "serve", "--stdio", "--user-data", str(user_data)]
+    process = await anyio.open_process(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=None,
+        env=process_environment(),
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        yield process.stdin.send, process.stdout
+    finally:
+        with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(END_SECONDS):
+                await process.stdin.aclose()
+                await process.wait()
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.aclose()
+
+
+def _socket_of(running: endpoint.EndpointFile) -> endpoint.Endpoint | None:
+    return next((way for way in running.endpoints if way.transport in {"unix", "tcp"}), None)
+
+
+def _disconnected() -> DaemonError:
+    said = Wording("The daemon closed the connection.", "守护进程关闭了连接。")
+    return DaemonError(ErrorCode.DISCONNECTED, said)
