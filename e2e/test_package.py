@@ -14,6 +14,7 @@ import sysconfig
 import tarfile
 import urllib.request
 import venv
+import zipfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,13 +91,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.fixture(
-    scope="module", params=["creonowd-*.whl", "creonowd-*.tar.gz"], ids=["wheel", "sdist"]
-)
-def installed(
-    request: pytest.FixtureRequest, built: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Installed:
-    (package,) = built.glob(request.param)
+@pytest.fixture(scope="module")
+def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    (package,) = built.glob("creonowd-*.whl")
     here = Installed(tmp_path_factory.mktemp("elsewhere"))
     venv.create(here.place / "venv", with_pip=False)
     lend_packages(here.place / "venv")
@@ -175,7 +172,6 @@ def test_it_brings_the_viewer_along(installed: Installed) -> None:
     assert kind.startswith("text/javascript")
 
 
-@pytest.mark.parametrize("installed", ["creonowd-*.whl"], ids=["wheel"], indirect=True)
 def test_the_stories_of_the_documentation_pass_as_printed(installed: Installed) -> None:
     """In Python by the plugin of the wheel, in JavaScript by the npm package; neither sees the clone."""
     place = installed.place / "stories"
@@ -189,6 +185,32 @@ def test_the_stories_of_the_documentation_pass_as_printed(installed: Installed) 
 
     assert "3 passed" in told
     assert [line[:4] for line in heard.splitlines() if line.startswith("ok")] == ["ok 1", "ok 2"]
+
+
+def test_the_sdist_makes_the_very_same_wheel(built: Path, tmp_path: Path) -> None:
+    """So all that is shown of the wheel holds for who installs the sdist."""
+    (wheel,) = built.glob("creonowd-*.whl")
+    (sdist,) = built.glob("creonowd-*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (source,) = tmp_path.iterdir()
+
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist")],
+        cwd=source,
+        env=environment(),
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE,
+    )
+
+    (again,) = (tmp_path / "dist").iterdir()
+    assert contents(again) == contents(wheel)
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
 
 
 def npm_package(place: Path) -> None:

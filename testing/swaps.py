@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 # How many calls of the system later the folder is put back; None is never.
 Spans = Sequence[int | None]
-SPANS: Spans = (1, 2, 3, 5, 8, 13, 21, 34, None)
+SPANS: Spans = (1, 3, 8, 21, None)
 EVERY_SPAN: Spans = (*range(1, 64), None)
 
 _PURE = {"fspath", "_path_normpath", "fsencode", "fsdecode", "getpid"}

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from creonowd.retrieval.bm25 import search, shares_of
 from creonowd.retrieval.database import Database, put_document, stored_texts
@@ -9,6 +10,9 @@ from creonowd.retrieval.loaded_index import IndexLoader, LoadedIndex
 from creonowd.retrieval.passages import cut
 from creonowd.retrieval.query import make_query
 from creonowd.retrieval.ranking import CurrentDocument, RankedPassage, choose, rank
+
+# As in the daemon, a novel that is asked many questions is read into memory once.
+_LOADERS: WeakKeyDictionary[Database, IndexLoader] = WeakKeyDictionary()
 
 
 def index_of(folder: Path, **texts: str) -> Database:
@@ -56,11 +60,13 @@ def load(database: Database) -> LoadedIndex:
 def ranked(
     database: Database, query: str, limit: int = 20, current: CurrentDocument | None = None
 ) -> list[RankedPassage]:
-    loaded = load(database)
-    found = search(loaded.terms, make_query("", query).weights, 3 * limit)
+    loader = _LOADERS.setdefault(database, IndexLoader())
     with database.read() as connection:
-        texts = stored_texts(connection, [row.id for row in loaded.rows])
-    matches = list(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
+        loaded = loader.load(connection)
+        found = search(loaded.terms, make_query("", query).weights, 3 * limit)
+        rows: list[int] = found.rows.tolist()
+        texts = stored_texts(connection, [loaded.rows[row].id for row in rows])
+    matches = list(zip(rows, found.scores.tolist(), strict=True))
     return rank(choose(matches, loaded, current, texts, limit), loaded, texts)
 
 
