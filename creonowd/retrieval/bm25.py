@@ -58,7 +58,7 @@ Scores = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=32_768)
 def term_number(term: str) -> int:
     """Return the number of a term; those that begin with the same character lie side by side."""
     return _number(term)

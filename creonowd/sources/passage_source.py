@@ -348,6 +348,7 @@ class PassageSource:
 
     def __init__(self, passages: Passages, project: Project, entities: ProjectEntities) -> None:
         self._passages, self._project, self._entities = passages, project, entities
+        self._begun: tuple[ResultKey, Questions] | None = None
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Find what the text before the cursor and the author's wish are about."""
@@ -356,7 +357,11 @@ class PassageSource:
         caught_up = await index.catch_up(GRACE_SECONDS)
         state = _state(index)
         key = None if state is None else _result_key(state, index.loaded, query, ask)
-        questions = Questions(index, query, ask)
+        begun, self._begun = self._begun, None
+        if begun is not None and begun[0] == key:
+            questions = begun[1]
+        else:
+            questions = Questions(index, query, ask)
         while (fragments := questions.answer()) is None:
             await questions.read_texts()
         complete = caught_up and not index.damaged
@@ -378,6 +383,7 @@ class PassageSource:
         answered = self._passages.answered.peek(_without_sentences(key))
         questions = Questions(index, query, ask, answered)
         if (fragments := questions.answer()) is None:
+            self._begun = (key, questions)
             return None
         result = self._passages.same(_result(fragments, index.left_out, complete=state.complete))
         self._keep(key, questions, result)

@@ -92,11 +92,19 @@ def _split_long(part: str) -> Iterator[str]:
         yield part
         return
     start = 0
-    for at in additive_points(part, 0, len(part)):
-        if at - start >= LEAST_PIECE and splits_after(part, at, ONE_IN):
-            yield part[start:at]
-            start = at
+    while (end := _piece_end(part, start + LEAST_PIECE)) is not None:
+        yield part[start:end]
+        start = end
     yield part[start:]
+
+
+def _piece_end(part: str, least: int) -> int | None:
+    """Return the first additive point from `least` on that the text before it chooses."""
+    for match in _POINT.finditer(part, least - 1):
+        at = match.end()
+        if at < len(part) and splits_after(part, at, ONE_IN):
+            return at
+    return None
 
 
 def splits_after(text: str, at: int, one_in: int) -> bool:
