@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.assemble import Daemon, running
+from benchmarks.assemble import Server, running
 from benchmarks.novel import SPECIFIED, make_project, write
 from creonowd.tokens.tables import packaged_encoding
 from creonowd.workspace.prices import (
@@ -110,7 +110,7 @@ def main(argv: list[str]) -> None:
 class Author:
     """Somebody who writes in a project and asks for prompts."""
 
-    def __init__(self, daemon: Daemon, root: Path, chapters: Sequence[str]) -> None:
+    def __init__(self, daemon: Server, root: Path, chapters: Sequence[str]) -> None:
         self._daemon, self._root, self._chapters = daemon, root, chapters
         project = daemon.ask("project:create", rootPath=str(root))["projectId"]
         self._project = {"projectId": project}
