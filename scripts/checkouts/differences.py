@@ -16,6 +16,7 @@ VOLATILE = frozenset(
 # it still matters which is the same as which.
 NUMBERED = frozenset({"revision"})
 DESCRIPTIONS = frozenset({"description", "summary"})
+MEMBERS = "x-enumDescriptions"
 SHOWN = 60
 FIRST = 3
 
@@ -113,6 +114,7 @@ def _split(items: list[Item]) -> Iterator[Item]:
             continue
         document = _undescribed(item.reply)
         for method in document.pop("methods"):
+            method.pop("examples", None)
             yield Item("contract", f"method {method['name']}", method)
         for name, schema in document["components"].pop("schemas").items():
             yield Item("contract", f"type {name}", schema)
@@ -125,7 +127,7 @@ def _undescribed(value: Any) -> Any:
         return {
             key: _undescribed(inner)
             for key, inner in cast("dict[str, Any]", value).items()
-            if not (key in DESCRIPTIONS and isinstance(inner, str))
+            if not (key == MEMBERS or (key in DESCRIPTIONS and isinstance(inner, str)))
         }
     if isinstance(value, list):
         return [_undescribed(inner) for inner in cast("list[Any]", value)]
