@@ -16,7 +16,8 @@ VOLATILE = frozenset(
 # it still matters which is the same as which.
 NUMBERED = frozenset({"revision"})
 DESCRIPTIONS = frozenset({"description", "summary"})
-MEMBERS = "x-enumDescriptions"
+# The members' descriptions, and the captured exchanges, which are a list; a field is a mapping.
+MEMBERS, EXCHANGES = "x-enumDescriptions", "examples"
 SHOWN = 60
 FIRST = 3
 
@@ -114,7 +115,6 @@ def _split(items: list[Item]) -> Iterator[Item]:
             continue
         document = _undescribed(item.reply)
         for method in document.pop("methods"):
-            method.pop("examples", None)
             yield Item("contract", f"method {method['name']}", method)
         for name, schema in document["components"].pop("schemas").items():
             yield Item("contract", f"type {name}", schema)
@@ -127,11 +127,17 @@ def _undescribed(value: Any) -> Any:
         return {
             key: _undescribed(inner)
             for key, inner in cast("dict[str, Any]", value).items()
-            if not (key == MEMBERS or (key in DESCRIPTIONS and isinstance(inner, str)))
+            if not _describes(key, inner)
         }
     if isinstance(value, list):
         return [_undescribed(inner) for inner in cast("list[Any]", value)]
     return value
+
+
+def _describes(key: str, value: Any) -> bool:
+    if key in DESCRIPTIONS:
+        return isinstance(value, str)
+    return key == MEMBERS or (key == EXCHANGES and isinstance(value, list))
 
 
 def _stilled(value: Any, ids: dict[str, str]) -> Any:
