@@ -279,6 +279,18 @@ class Settings(Model, forbid_unknown_fields=True):
         Meta(description="check outputs against constraints: by rules only, or by a model as well"),
     ] = "model"
     ai_fake_script: Annotated[str, Meta(description="JSON file of answers for the fake")] = ""
+    ai_fake: Annotated[
+        Literal["auto", "assistant", "echo"],
+        Meta(
+            description="what the fake answers without a script: ready answers, or the prompt"
+            " itself; auto is the prompt in end-to-end tests, else ready answers"
+        ),
+    ] = "auto"
+
+    @property
+    def fake_echoes(self) -> bool:
+        """Whether the fake returns the prompt where it has no script."""
+        return self.ai_fake == "echo" or (self.ai_fake == "auto" and self.e2e)
 
 
 @dataclass(frozen=True)

@@ -363,7 +363,9 @@ async def _ai_findings(backends: Backends, budget: Budget) -> list[Finding]:
         found = same_wording(readiness.problem or "")
         return [Finding(part="ai", state=BAD, found=found, remedy=remedy)]
     if backend.provider == "fake":
-        found = Wording("none; the fake returns the prompt", "未配置；假服务原样返回提示")
+        found = Wording(
+            "none is connected; ready answers stand in for one", "未连接；以现成的回答代替"
+        )
         return [Finding(part="ai", state=OK, found=found)]
     asked = Wording("{}: {} with {}", "{}：{}，模型 {}").format(name, backend.provider, model)
     findings = [Finding(part="ai", state=OK, found=asked)]

@@ -120,7 +120,7 @@ async def summarise_story(session: Session, params: SummariseStory) -> Summarise
     ready = await session.ai.readiness()
     profile = (await session.budgets.effective(project.project_id)).profile
     model = session.ai.model(profile.model)
-    by_model = ready.ready and not ready.echoes
+    by_model = ready.ready and not ready.stands_in
     match = session.tokenizers.known.encoding_for(model, profile.tokenizer_id)
     tokenizer = await session.tokenizers.get(match.encoding)
     texts = session.summaries.open_texts(project)

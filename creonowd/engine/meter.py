@@ -12,7 +12,7 @@ class MeteredProvider:
     """A provider whose calls are recorded as those of a project, and of a skill if there is one.
 
     `prompt` is what the calls that write are about; it says whether their prefix had changed. A
-    call that fails or is cancelled reports no counts, so that it is not recorded; nor is an echo,
+    call that fails or is cancelled reports no counts, so that it is not recorded; nor is one
     for which no model was asked.
     """
 
@@ -43,7 +43,7 @@ class MeteredProvider:
     async def answer(self, call: Call, on_text: OnText) -> Answer:
         """Ask the model, and record what that took."""
         answer = await self._provider.answer(call, on_text)
-        if not answer.echo:
+        if not answer.stands_in:
             await self._session.usage.record(self._record(call, answer))
         return answer
 

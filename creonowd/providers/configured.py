@@ -20,7 +20,7 @@ from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.providers import ollama, openai
 from creonowd.providers.anthropic import AnthropicMessages
-from creonowd.providers.fake import Fake, read_script
+from creonowd.providers.fake import Assistant, Fake, read_script
 from creonowd.providers.local_server import ServerReport, ask_server, is_local
 from creonowd.providers.ollama import OllamaChat
 from creonowd.providers.openai import OpenAIChat
@@ -39,12 +39,14 @@ _WRITE_TRIES = 5
 class Readiness(Model):
     """Whether runs can be made, where the key came from, and what is missing if not.
 
-    `judges` if the model can be asked for a verdict, `echoes` if it only returns the prompt.
+    `judges` if the model can be asked for a verdict, `echoes` if it only returns the prompt,
+    `stands_in` if no model would write the next answer.
     """
 
     ready: bool
     judges: bool = False
     echoes: bool = False
+    stands_in: bool = False
     key_origin: str | None = None
     problem: str | None = None
 
@@ -230,7 +232,10 @@ class Backends:
     def _make_provider(self, name: str, backend: Backend) -> Provider:
         if backend.provider == "fake":
             script = self._settings.ai_fake_script
-            return Fake(read_script(Path(script).expanduser()) if script else None)
+            return Fake(
+                read_script(Path(script).expanduser()) if script else None,
+                None if self._settings.fake_echoes else Assistant(),
+            )
         key = configuration.backend_key(name, backend, self._user_data)
         if key is not None:
             self._hide(key.value)
@@ -282,6 +287,7 @@ class Backends:
             ready=True,
             judges=provider.judges,
             echoes=isinstance(provider, Fake) and provider.echoes,
+            stands_in=isinstance(provider, Fake) and provider.stands_in,
             key_origin=None if key is None else key.origin,
         )
 

@@ -148,7 +148,7 @@ class Stop(StrEnum):
 class Answer(Model):
     """A whole answer; `usage` is None if the provider did not report it.
 
-    `echo` if the text is the prompt itself, which no model wrote. `dropped` are the names of the
+    `stands_in` if no model wrote the text, and `echo` if it is the prompt itself. `dropped` are the names of the
     parameters of the call's sampling that the back end does not know.
     """
 
@@ -156,6 +156,7 @@ class Answer(Model):
     stop: Stop = Stop.END
     usage: Usage | None = None
     echo: bool = False
+    stands_in: bool = False
     dropped: frozenset[str] = frozenset()
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from creonowd.cli.view import SAMPLE_PLACES
 from testing.clients import running
 from tests.cli.commands import at_terminal, creonowd
 
@@ -82,38 +81,3 @@ async def test_a_page_that_a_killed_command_left_goes_at_the_next_start(tmp_path
 
     async with running(tmp_path):
         assert not left.exists()
-
-
-@pytest.mark.parametrize("language", sorted(SAMPLE_PLACES))
-async def test_the_sample_has_something_to_show_of_everything(
-    tmp_path: Path, language: str
-) -> None:
-    novel = tmp_path / "projects" / f"sample-{language}"
-    place = ["--project", str(novel), "--document", SAMPLE_PLACES[language], "--json"]
-    async with running(tmp_path):
-        ran = await to_thread.run_sync(partial(creonowd, tmp_path, "view", "--sample", language))
-        assert (ran.returncode, ran.stderr) == (0, b"")
-        ran = await to_thread.run_sync(partial(creonowd, tmp_path, "assemble", *place))
-        shown = json.loads(ran.stdout)
-
-    evidence = shown["trimEvidence"]
-    assert rows(evidence, "characters/", "dropped")
-    assert rows(evidence, "settings/", "trimmed")
-    assert any(row["patternId"].startswith("openai") for row in shown["redactionEvidence"])
-    passages = rows(evidence, "chapters/", "kept", layer="retrieved")
-    chapters = {row["sourceRef"].partition("#")[0] for row in passages if "#L" in row["sourceRef"]}
-    assert len(chapters) >= 4
-    assert all(chapter < SAMPLE_PLACES[language] for chapter in chapters)
-    assert rows(evidence, "chapters/", "dropped", rule="future")
-
-
-def rows(
-    evidence: list[dict[str, str]], part: str, action: str, **wanted: str
-) -> list[dict[str, str]]:
-    return [
-        row
-        for row in evidence
-        if part in row["sourceRef"]
-        and row["action"] == action
-        and all(row[name] == value for name, value in wanted.items())
-    ]

@@ -31,7 +31,7 @@ async def test_the_fake_is_the_default_and_needs_nothing(tmp_path: Path) -> None
     configured = Backends(Settings(), tmp_path, monotonic)
 
     assert (await configured.current()).name == "fake"
-    assert await configured.readiness() == Readiness(ready=True, echoes=True)
+    assert await configured.readiness() == Readiness(ready=True, stands_in=True)
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])

@@ -2,9 +2,10 @@ from pathlib import Path
 
 import anyio
 import pytest
+from msgspec import structs
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.providers.fake import Fake, Script, ScriptedAnswer, read_script
+from creonowd.providers.fake import Assistant, Fake, Script, ScriptedAnswer, read_script
 from creonowd.providers.provider import Purpose
 from tests.providers.calls import CALL, PATIENCE, ignore
 
@@ -24,6 +25,30 @@ async def test_the_script_is_followed_call_by_call_and_then_it_echoes() -> None:
 
     assert texts == ["一", "二", CALL.system + CALL.user]
     assert list(fake.calls) == [CALL] * 3
+
+
+async def test_an_assistant_answers_an_author_and_nobody_else() -> None:
+    """A summary or a probe that took its words for a model's would be wrong."""
+    fake = Fake(assistant=Assistant())
+    for_summary = structs.replace(CALL, purpose=Purpose.SUMMARISE)
+
+    written = await fake.answer(CALL, ignore)
+    summary = await fake.answer(for_summary, ignore)
+
+    assert "creonowd ai add" in written.text
+    assert (written.echo, written.stands_in) == (False, True)
+    assert (summary.echo, summary.text) == (True, CALL.system + CALL.user)
+    assert (fake.judges, fake.echoes, fake.stands_in) == (False, False, True)
+
+
+async def test_a_script_comes_before_the_assistant() -> None:
+    fake = Fake(Script(steps=(ScriptedAnswer(text="一"),)), Assistant())
+
+    before = fake.stands_in
+    answer = await fake.answer(CALL, ignore)
+
+    assert (before, answer.text, answer.stands_in) == (False, "一", False)
+    assert fake.stands_in
 
 
 async def test_it_judges_once_for_each_verdict_of_its_script() -> None:
