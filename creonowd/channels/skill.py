@@ -179,9 +179,9 @@ def _info(session: Session, entry: LibraryEntry) -> SkillInfo:
     skill, language, redactor = entry.skill, session.connection.language, session.redactor
     return SkillInfo(
         id=redactor.redact_name(entry.id),
-        name=redactor.hide_secrets(_in_language(entry.names, entry.name, language)),
+        name=redactor.hide_secrets(in_language(entry.names, entry.name, language)),
         description=redactor.hide_secrets(
-            _in_language(entry.descriptions, skill.description, language)
+            in_language(entry.descriptions, skill.description, language)
         ),
         names=_both(redactor, entry.names),
         descriptions=_both(redactor, entry.descriptions),
@@ -203,7 +203,8 @@ def _detail(session: Session, entry: LibraryEntry) -> SkillDetail:
     return SkillDetail(**fields, content=entry.content, prompt=entry.skill.prompt)
 
 
-def _in_language(texts: Wording, own: str, language: Language) -> str:
+def in_language(texts: Wording, own: str, language: Language) -> str:
+    """Return a skill's label in a client's language; its own for a client that named none."""
     if language is Language.DEFAULT:
         return own
     return texts.text(chinese=language is Language.CHINESE)

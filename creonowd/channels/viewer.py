@@ -1,20 +1,30 @@
 """`viewer:*` — the address of the context viewer, and what its page lists."""
 
 import hmac
+import json
+import re
+from enum import StrEnum
 from typing import Annotated
 from urllib.parse import urlencode
 
 from msgspec import Meta
 
 from creonowd.channels.project import ProjectId
+from creonowd.channels.skill import in_language
 from creonowd.engine.services import Session
-from creonowd.errors import ErrorCode
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Empty, Model, Params, Result
 from creonowd.redaction import Redactor
 from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Channel, Role
+from creonowd.text import well_formed
+from creonowd.workspace.creonow_tree import CreonowFolder, folder_of
 
 TOKEN_MS = 24 * 3600 * 1000
+MOST_NAME = 80
+MOST_TEXT = 20_000
+# What Windows allows in no file name, and what would make a path of a name.
+_FORBIDDEN = re.compile(r'[\x00-\x1f<>:"/\\|?*#]+')
 
 
 class OpenViewer(Params):
@@ -74,7 +84,7 @@ class ViewerProjects(Result):
 
 
 class ViewerSkill(Model):
-    """A skill by name; one that is not `valid` cannot be run."""
+    """A skill by its name in the connection's language; one that is not `valid` cannot be run."""
 
     id: str
     """The skill's id, such as `builtin:continue`."""
@@ -89,6 +99,57 @@ class ViewerSkills(Result):
 
     items: list[ViewerSkill]
     """The skills."""
+
+
+class LookAtTree(Params):
+    """The project whose `.creonow` the page asks about; with `make` the missing parts are made."""
+
+    project_id: str
+    """Whose `.creonow`."""
+    make: bool = False
+    """Make what is missing; nothing that exists is changed."""
+
+
+class ViewerTree(Result):
+    """Whether the project has a `.creonow` now. Unlike `context:creonow:status` it names no path."""
+
+    exists: bool
+    """There is a `.creonow` folder now."""
+
+
+class NoteKind(StrEnum):
+    """What the author writes down: a `person` in `characters`, a `note` in `settings`."""
+
+    PERSON = "person"
+    """A file of `.creonow/characters`."""
+    NOTE = "note"
+    """A file of `.creonow/settings`."""
+
+
+_FOLDERS = {NoteKind.PERSON: CreonowFolder.CHARACTERS, NoteKind.NOTE: CreonowFolder.SETTINGS}
+
+
+class WriteDown(Params):
+    """A person or a note that the project does not have yet.
+
+    `name` names the file and, in its front matter, the person; `text` is what the model reads.
+    """
+
+    project_id: str
+    """Where it is written down."""
+    kind: NoteKind
+    """What it is."""
+    name: Annotated[str, Meta(min_length=1, max_length=MOST_NAME)]
+    """What the author calls it; what no file name may have becomes a hyphen in that of the file."""
+    text: Annotated[str, Meta(max_length=MOST_TEXT)] = ""
+    """What the model gets to read; without it, the name alone."""
+
+
+class WrittenDown(Result):
+    """The file that was made, below the project."""
+
+    path: str
+    """Below the project, `.creonow/characters/…` or `.creonow/settings/…`."""
 
 
 async def open_viewer(session: Session, params: OpenViewer) -> ViewerAddress:
@@ -140,16 +201,39 @@ async def list_skills(session: Session, params: ProjectId) -> ViewerSkills:
     """List a project's skills, without paths and redacted."""
     project = await session.projects.find(params.project_id)
     entries = await session.skills.entries(project)
+    language = session.connection.language
     return ViewerSkills(
         items=[
             ViewerSkill(
                 id=session.redactor.redact_name(one.id),
-                name=_redact(session.redactor, one.name),
+                name=_redact(session.redactor, in_language(one.names, one.name, language)),
                 valid=not one.faults,
             )
             for one in entries
         ]
     )
+
+
+async def look_at_tree(session: Session, params: LookAtTree) -> ViewerTree:
+    """Return whether the project has a `.creonow`, and make it if that is wished."""
+    project = await session.projects.find(params.project_id)
+    if params.make:
+        await session.tree.ensure(project)
+    return ViewerTree(exists=await session.tree.exists(project))
+
+
+async def write_down(session: Session, params: WriteDown) -> WrittenDown:
+    """Write a person or a note into a new file; CONFLICT if there is one of that name."""
+    project = await session.projects.find(params.project_id)
+    name = " ".join(well_formed(params.name).split())
+    stem = _FORBIDDEN.sub("-", name).strip(" .-")
+    if not stem:
+        raise DaemonError(ErrorCode.INVALID_ARGUMENT, "name must not be blank.", field="name")
+    path = f"{folder_of(_FOLDERS[params.kind])}/{stem}.md"
+    text = well_formed(params.text).strip()
+    heading = f"---\nname: {json.dumps(name, ensure_ascii=False)}\n---\n\n"
+    await session.tree.create(project, path, f"{heading}{text or name}\n")
+    return WrittenDown(path=path)
 
 
 def _redact(redactor: Redactor, name: str) -> str:
@@ -161,4 +245,6 @@ CHANNELS = (
     Channel("viewer:prove", prove, open=True),
     Channel("viewer:projects", list_projects),
     Channel("viewer:skills", list_skills),
+    Channel("viewer:tree", look_at_tree, role=Role.OWNER),
+    Channel("viewer:write_down", write_down, role=Role.OWNER, errors=(ErrorCode.CONFLICT,)),
 )

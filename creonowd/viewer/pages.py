@@ -1,6 +1,9 @@
 """The files of the viewer as HTTP responses, under a strict content security policy."""
 
+import re
+from base64 import b64encode
 from functools import cache
+from hashlib import sha256
 from http import HTTPStatus
 from importlib.resources import files
 
@@ -18,10 +21,13 @@ TYPES = {
     "json": "application/json; charset=utf-8",
 }
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "default-src 'none'; script-src 'self' '{imports}'; style-src 'self'; img-src 'self'; "
     "connect-src 'self' ws://{host}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
+STATIC = files("creonowd.viewer") / "static"
+VENDOR = "vendor"
+_IMPORT_MAP = re.compile(rb'<script type="importmap">(.*?)</script>', re.DOTALL)
 
 
 def page(_connection: object, request: Request) -> Response | None:
@@ -35,7 +41,9 @@ def page(_connection: object, request: Request) -> Response | None:
         {
             "Content-Type": TYPES[name.rpartition(".")[2]],
             "Content-Length": str(len(body)),
-            "Content-Security-Policy": POLICY.format(host=request.headers["Host"]),
+            "Content-Security-Policy": POLICY.format(
+                host=request.headers["Host"], imports=_import_map_hash()
+            ),
             "Cache-Control": "no-store",
             "Referrer-Policy": "no-referrer",
             "X-Content-Type-Options": "nosniff",
@@ -49,10 +57,24 @@ def page(_connection: object, request: Request) -> Response | None:
 
 @cache
 def load() -> dict[str, bytes]:
-    """Return every file by name; the first call reads the disk."""
-    folder = files("creonowd.viewer") / "static"
-    contents = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+    """Return every file by its path; the first call reads the disk."""
+    own = {file.name: file for file in STATIC.iterdir()}
+    vendored = {f"{VENDOR}/{file.name}": file for file in (STATIC / VENDOR).iterdir()}
+    contents = {
+        path: file.read_bytes()
+        for path, file in (own | vendored).items()
+        if path.rpartition(".")[2] in TYPES
+    }
     return contents | {"codes.json": _codes()}
+
+
+@cache
+def _import_map_hash() -> str:
+    """Return the hash by which the policy allows the import map, the page's only inline script."""
+    # A browser hashes what its parser read, and that has no carriage returns.
+    found = _IMPORT_MAP.search(load()["index.html"].replace(b"\r\n", b"\n"))
+    text = b"" if found is None else found[1]
+    return f"sha256-{b64encode(sha256(text).digest()).decode()}"
 
 
 def _codes() -> bytes:

@@ -186,6 +186,11 @@ class Tree:
         made = await to_thread.run_sync(make_tree, project.root)
         log.info("context_ensure", project_id=project.project_id, made=len(made))
 
+    async def create(self, project: Project, path: str, content: str) -> None:
+        """Write a new file of the tree; CONFLICT if there is one already."""
+        data = content.encode("utf-8", "replace")
+        await to_thread.run_sync(create_file, project.root, path, data)
+
     async def exists(self, project: Project) -> bool:
         """Return whether the project has its tree."""
         place = project.root / TREE
@@ -325,6 +330,17 @@ def make_folder(root: Path, folder: str) -> bool:
         raise _in_the_way(folder, "a folder") from None
     except OSError as error:
         raise disk_error(error, folder) from error
+
+
+def create_file(root: Path, path: str, data: bytes) -> None:
+    """Write a new file of the tree, and the folders above it; CONFLICT if it is there already."""
+    folder, _, _ = path.rpartition("/")
+    for missing in (TREE, folder):
+        make_folder(root, missing)
+    with disk_errors(path):
+        made = LinkedFolder(root, TREE).create(path, data, mode=atomic.SHARED)
+    if not made:
+        raise DaemonError(ErrorCode.CONFLICT, f"{path} is there already.", path=path)
 
 
 def layers_of(paths: frozenset[str] | set[str]) -> tuple[Layer, ...]:

@@ -1,9 +1,12 @@
 """The viewer's page as a story holds it: what it shows, its traffic written down, its pictures."""
 
 import re
+import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
+from urllib.parse import parse_qsl
 
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, WebSocket, expect
 
@@ -48,6 +51,7 @@ class Viewer:
         self.page.goto(address)
         self.expect_connection("connected")
         expect(self.page.get_by_test_id("ai-run")).to_be_enabled()
+        expect(self.at("#state")).to_have_attribute("data-state", re.compile("ready|error"))
 
     def __enter__(self) -> Self:
         return self
@@ -61,20 +65,73 @@ class Viewer:
         shown = "".join((*self.traffic, self.page.content(), self.page.title(), self.page.url))
         self.page.context.close()
         if error is None:
-            assert self.troubles == []
-            assert str(self.root) not in shown
-            assert str(self.daemon.home) not in shown
+            assert self.troubles == [], self.troubles
+            assert str(self.root) not in shown, "the project's path was shown"
+            assert str(self.daemon.home) not in shown, "the user's path was shown"
 
     def open_panel(self) -> None:
-        """Show what the model sees."""
-        self.page.get_by_test_id("ai-context-toggle").click()
+        """Show what the model sees, unless it is shown already."""
+        toggle = self.page.get_by_test_id("ai-context-toggle")
+        if toggle.get_attribute("aria-expanded") != "true":
+            toggle.click()
         expect(self.page.get_by_test_id("ai-context-panel")).to_be_visible()
-        expect(self.page.locator("#contents")).to_be_visible()
+        expect(self.at("#tabs-box")).to_be_visible()
+
+    def tab(self, name: str) -> Locator:
+        """Open one of the tabs: sees, left-out, prompt or since."""
+        self.at(f"#tab-{name}").click()
+        return self.at(f"#{name}")
+
+    def drawer(self, box: str) -> Locator:
+        """Open one box of the drawer: budget, rules, ai, usage, developer or export."""
+        if self.at("#drawer").is_hidden():
+            self.at("#drawer-toggle").click()
+        opened = self.at(f"#{box}-box")
+        if opened.get_attribute("open") is None:
+            opened.locator("summary").first.click()
+        return opened
+
+    def close_drawer(self) -> None:
+        """Close the drawer."""
+        self.at("#drawer-close").click()
+
+    @property
+    def text(self) -> Locator:
+        """The manuscript in its editor."""
+        return self.at(".cm-content")
+
+    def put_caret(self, at: int, *, anchor: int | None = None) -> None:
+        """Put the caret, or a selection from `anchor`, where an author would click."""
+        self.page.evaluate(
+            """async ([anchor, at]) => {
+              const manuscript = await import("/manuscript.js");
+              manuscript.select(anchor, at);
+              manuscript.focusText();
+            }""",
+            [at if anchor is None else anchor, at],
+        )
+
+    def wait_until(self, holds: Callable[[], object]) -> None:
+        """Wait for what no element shows."""
+        deadline = time.monotonic() + PATIENCE_MS / 1000
+        while not holds():
+            assert time.monotonic() < deadline
+            self.page.wait_for_timeout(20)
+
+    def wait_for_text(self, part: str) -> None:
+        """Wait until the manuscript holds a text, be it in view or not."""
+        reads = "async (part) => (await import('/manuscript.js')).currentText().includes(part)"
+        self.wait_until(lambda: self.page.evaluate(reads, part))
+
+    def where(self) -> dict[str, str]:
+        """The place that the address names, once it is written there."""
+        self.page.evaluate("async () => (await import('/place.js')).writeAddress()")
+        return dict(parse_qsl(self.page.url.partition("#")[2]))
 
     def run(self) -> None:
         """Run the chosen skill and wait until it has ended."""
         output = self.page.get_by_test_id("ai-output")
-        before = output.get_attribute("data-run") or ""
+        before = (output.get_attribute("data-run") if output.count() else "") or ""
         self.page.get_by_test_id("ai-run").click()
         expect(output).to_have_attribute("data-run", re.compile(f"^run_(?!{before[4:] or '-'})"))
 

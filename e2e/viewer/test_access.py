@@ -54,18 +54,18 @@ def test_a_link_from_elsewhere_does_not_replace_a_session(viewer: Viewer) -> Non
 
 
 def test_no_id_of_the_page_comes_from_data(viewer: Viewer) -> None:
-    constraint = {"id": "budget", "text": "第一人称", "source": "user", "priority": 1}
+    constraint = {"id": "budget-box", "text": "第一人称", "source": "user", "priority": 1}
     stored = {"version": 1, "items": [constraint], "constraints": [constraint]}
-    viewer.open_panel()
+    viewer.drawer("rules")
     before = viewer.page.evaluate("[...document.querySelectorAll('[id]')].map((one) => one.id)")
     viewer.write(".creonow/rules/constraints.json", json.dumps(stored, ensure_ascii=False))
-    viewer.write(".creonow/settings/budget.md", "世界观")
+    viewer.write(".creonow/settings/budget-box.md", "世界观")
     expect(viewer.layer("settings")).to_contain_text("世界观")
 
     after = viewer.page.evaluate("[...document.querySelectorAll('[id]')].map((one) => one.id)")
 
     assert len(after) == len(set(after))
-    assert viewer.page.evaluate("document.getElementById('budget').tagName") != "INPUT"
+    assert viewer.page.evaluate("document.getElementById('budget-box').tagName") == "DETAILS"
     assert not [one for one in after if ":" in one or one.startswith("con_")]
     assert set(before) <= set(after)
 
@@ -73,22 +73,23 @@ def test_no_id_of_the_page_comes_from_data(viewer: Viewer) -> None:
 def test_a_renderer_may_not_inspect(browser: Browser, daemon: Harness, novel: Path) -> None:
     token = daemon.call("session:grant", {"role": "renderer"})["token"]
     with Viewer(browser, daemon, novel, token=token) as viewer:
-        viewer.page.get_by_test_id("ai-context-toggle").click()
+        expect(viewer.at("#state")).to_have_attribute("data-state", "error")
 
-        expect(viewer.at("#state")).to_contain_text("CONTEXT_INSPECT_FORBIDDEN")
-        expect(viewer.at("#contents")).to_be_hidden()
+        expect(viewer.at("#tabs-box")).to_be_hidden()
+        expect(viewer.at("#state")).not_to_contain_text("CONTEXT_INSPECT_FORBIDDEN")
         viewer.picture("renderer-refused")
     assert daemon.log("context_inspect_forbidden")["role"] == "renderer"
 
 
 def test_the_policy_lets_nothing_in_from_elsewhere(viewer: Viewer) -> None:
     answer = viewer.page.request.get(viewer.origin + "/")
-    missing = viewer.page.request.get(viewer.origin + "/../../etc/passwd")
+    missing = viewer.page.request.get(viewer.origin + "/vendor/../../../etc/passwd")
     foreign = viewer.page.request.get(viewer.origin + "/", headers={"Host": "evil.example"})
 
     policy = answer.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
+    assert "script-src 'self' 'sha256-" in policy
     assert "*" not in policy
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["referrer-policy"] == "no-referrer"
@@ -183,28 +184,28 @@ def test_run_shows_the_sample_novel(browser: Browser) -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "chapter", "left_out"),
-    [("en", "chapters/08-on-the-bank.md", "nora-penrose"), ("zh", "chapters/08-堤上.md", "沈青禾")],
+    ("language", "title", "left_out"),
+    [("en", "Chapter Eight: On the Bank", "Nora Penrose"), ("zh", "第八章 堤上", "何婶")],
 )
 def test_the_sample_shows_at_once_what_the_engine_does(
-    browser: Browser, tmp_path: Path, language: str, chapter: str, left_out: str
+    browser: Browser, tmp_path: Path, language: str, title: str, left_out: str
 ) -> None:
     command = [sys.executable, "-m", "creonowd", "view", "--sample", language]
     with started([*command, "--user-data", str(tmp_path)]) as (_, address):
         page = browser.new_context(locale=language).new_page()
         page.goto(address)
-        expect(page.locator("#document")).to_have_value(chapter)
-        expect(page.locator("#skill option", has_text="project:dusk")).to_be_attached()
+        expect(page.locator("#document-title")).to_have_text(title)
+        expect(page.locator("#skill option[value='project:dusk']")).to_be_attached()
+
         page.locator("#skill").select_option("general")
 
-        page.get_by_test_id("ai-context-toggle").click()
-
-        rules = page.get_by_test_id("ai-context-layer-rules")
-        expect(rules).to_contain_text("style.md")
-        everything = page.locator("main")
-        expect(everything).to_contain_text(left_out)
-        expect(everything).to_contain_text("openai_api_key")
-        page.screenshot(path=PICTURES / f"sample-{language}.png", full_page=True)
+        general = {"en": "General sees", "zh": "「通用」看得到"}[language]
+        expect(page.locator("#headline")).to_contain_text(general)
+        expect(page.locator("#secrets")).to_contain_text("OpenAI")
+        page.locator("#tab-left-out").click()
+        left = page.get_by_test_id("ai-context-trim")
+        expect(left.locator(".piece.rules", has_text=left_out)).to_be_visible()
+        page.screenshot(path=PICTURES / f"sample-{language}.png")
         page.context.close()
 
 

@@ -1,4 +1,4 @@
-"""Stories: the page follows what happens, explains why, and shows what would be."""
+"""Stories: the page follows what happens, explains why in an author's words, and exports it."""
 
 import json
 import re
@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from creonowd.context.fragment import Action, Rule
+from creonowd.errors import CATALOGUE, WARNINGS
 from creonowd.testing.harness import Harness
 from e2e.viewer.page import Viewer
 
@@ -18,41 +19,39 @@ pytestmark = pytest.mark.xdist_group("browser")
 
 
 def test_the_page_follows_files_that_change(viewer: Viewer) -> None:
-    viewer.open_panel()
     expect(viewer.layer("rules")).not_to_contain_text("不写梦境")
 
     viewer.write(".creonow/rules/style.md", "# 写作风格\n\n- 不写梦境。\n")
 
     expect(viewer.layer("rules")).to_contain_text("不写梦境")
-    change = viewer.at("#difference .change", has_text=".creonow/rules/style.md")
+    since = viewer.tab("since")
+    expect(since).to_contain_text("自打开本页")
+    change = since.locator(".change", has_text="style")
     change.locator("summary").click()
     expect(change.locator("ins")).to_contain_text("不写梦境")
     expect(change.locator("del").first).to_contain_text("第一人称")
     viewer.picture("live")
     viewer.write("chapters/04-灯.md", "新的一章。灯亮了。")
-    expect(viewer.at("#documents option[value='chapters/04-灯.md']")).to_be_attached()
+    expect(viewer.at("#chapters .chapter", has_text="灯").last).to_have_class(re.compile("after"))
     viewer.write("chapters/03-水文站.md", "# 第三章\n\n只剩这一句。")
+    expect(viewer.text).to_contain_text("只剩这一句")
+    viewer.tab("sees")
     expect(viewer.layer("immediate")).to_contain_text("只剩这一句")
 
 
-def test_three_continuations_keep_the_prefix_and_a_change_is_explained(
-    viewer: Viewer,
-) -> None:
-    viewer.open_panel()
-    sign = viewer.at("[data-prefix]")
-    expect(sign).to_have_attribute("data-prefix", "first")
+def test_three_continuations_reuse_the_start_and_a_change_is_explained(viewer: Viewer) -> None:
+    cost = viewer.at("[data-prefix]")
+    expect(cost).to_have_attribute("data-prefix", "first")
+    expect(cost).to_have_text("还没有发送过。")
 
     for _ in range(3):
         viewer.run()
-        expect(sign).to_have_attribute("data-prefix", "unchanged")
-    viewer.picture("prefix-unchanged")
+        expect(cost).to_have_attribute("data-prefix", "unchanged")
     viewer.write(".creonow/settings/青石镇.md", "改了。\n")
 
-    expect(sign).to_have_attribute("data-prefix", "changed")
-    expect(viewer.at("#summary")).to_contain_text("原因：改动 .creonow/settings/青石镇.md")
+    expect(cost).to_have_attribute("data-prefix", "changed")
+    expect(cost).to_contain_text(re.compile(r"「青石镇」有改动，AI 要重读 [\d,]+ 个 token"))
     viewer.picture("prefix-changed")
-    viewer.at("#summary button").click()
-    expect(viewer.layer("settings").locator("details[open] summary")).to_be_focused()
 
 
 def test_what_came_from_the_cache_is_said_after_a_run_and_added_up(viewer: Viewer) -> None:
@@ -60,21 +59,21 @@ def test_what_came_from_the_cache_is_said_after_a_run_and_added_up(viewer: Viewe
     counts = {"inputTokens": 5000, "outputTokens": 9, "cacheReadTokens": 3700}
     step = {"text": "他没有动。", "usage": counts}
     viewer.daemon.call("e2e:ai:script", {"steps": [step]})
-    viewer.open_panel()
-    expect(viewer.at("#verdict")).not_to_contain_text("缓存")
 
     viewer.run()
 
-    expect(viewer.at("#verdict")).to_contain_text("读自缓存：5000 个 token 中的 3700 个")
-    viewer.at("#usage-box > summary").click()
-    expect(viewer.at("#usage tbody tr").last).to_contain_text("3700")
+    expect(viewer.at("#run-bar")).to_contain_text("5,000 个 token 中有 3,700 个复用了")
+    usage = viewer.drawer("usage")
+    expect(usage.locator("tbody tr").last).to_contain_text("3,700")
+    viewer.close_drawer()
     viewer.at("#language").click()
-    expect(viewer.at("#verdict")).to_contain_text("read from cache: 3700 of 5000 tokens")
-    expect(viewer.at("#usage")).to_contain_text("1 calls have no price")
+    expect(viewer.at("#run-bar")).to_contain_text("3,700 of 5,000 tokens were reused")
+    viewer.at("#drawer-toggle").click()
+    expect(usage).to_contain_text("1 call has no price.")
 
 
 @pytest.mark.requirement("CE-102")
-def test_a_broken_constraint_is_annotated_beside_the_output(viewer: Viewer) -> None:
+def test_a_broken_rule_is_marked_in_the_answer_at_the_caret(viewer: Viewer) -> None:
     """The page says that the fake wrote it, in its own language."""
     payload = {**viewer.project, "constraint": {"text": "避免使用感叹号"}}
     viewer.daemon.call("constraints:create", payload)
@@ -82,150 +81,135 @@ def test_a_broken_constraint_is_annotated_beside_the_output(viewer: Viewer) -> N
 
     viewer.run()
 
-    verdict = viewer.at("#verdict")
-    expect(verdict.locator("li", has_text="避免使用感叹号").locator("mark")).to_have_text("！")
-    expect(verdict.locator("details li", has_text="林远性格冷静")).to_be_attached()
-    expect(verdict).to_contain_text("内置的假服务")
+    answer = viewer.text.get_by_test_id("ai-output")
+    expect(answer.locator("mark")).to_have_text("！")
+    expect(answer.locator("mark")).to_have_attribute("title", "避免使用感叹号")
+    bar = viewer.at("#run-bar")
+    expect(bar.locator(".broken li", has_text="避免使用感叹号").locator("mark")).to_have_text("！")
+    expect(bar.locator("details li", has_text="林远性格冷静")).to_be_attached()
+    expect(bar).to_contain_text("内置的替身")
     viewer.picture("verdict")
 
     viewer.at("#language").click()
 
-    expect(verdict).to_contain_text(re.compile(r"\d constraint violations · 4 unchecked"))
-    expect(verdict).to_contain_text("the built-in fake gives back the prompt")
+    expect(bar).to_contain_text("1 rule is broken · 4 could not be checked")
+    expect(bar).to_contain_text("a stand-in gives back the prompt")
 
 
-def test_every_layer_has_its_bar_and_every_fragment_its_reason(viewer: Viewer) -> None:
+def test_every_piece_has_its_size_and_its_reason(viewer: Viewer) -> None:
     change = {"version": 1, "totalBudgetTokens": 2800}
     viewer.daemon.call("context:budget:update", viewer.project | {"profile": change})
     viewer.write(".creonow/settings/世界.md", "江水漫过第三级石阶。\n\n" * 400)
 
-    viewer.open_panel()
-
-    rules = viewer.at("[data-meter=rules]")
-    expect(rules).to_contain_text(re.compile(r"\d+ / 500 · 剩余 \d+ · 最低 500"))
-    expect(rules.get_by_role("meter")).to_have_attribute("aria-valuemax", "2800")
-    expect(viewer.at("[data-meter=total]")).to_contain_text(re.compile(r"\d+ / 2800 · 剩余 \d+"))
+    expect(viewer.at("#budget-total")).to_contain_text("2,800 个 token 中")
+    viewer.tab("left-out")
+    world = viewer.at("#left-out .piece", has_text="世界")
+    expect(world).to_contain_text("截短")
+    expect(world).to_contain_text("个 token 就放得下")
     shown = inspected(viewer)
+    held = shown["held"]["immediate"] + shown["held"]["retrieved"]
+    assert held + shown["held"]["free"] == shown["totals"]["leftTokens"]
+    if held:
+        expect(viewer.at("#bar .legend")).to_contain_text(f"为正文预留 {held:,}")
+    viewer.tab("sees")
     for name, layer in shown["layersDetail"].items():
-        used = layer["tokens"]
-        expect(viewer.at(f"[data-meter={name}]")).to_contain_text(
-            f"{used} / {layer['budgetTokens']}"
-        )
-        for fragment in layer["fragments"]:
-            box = viewer.layer(name).locator("summary", has_text=fragment["sourceRef"]).first
-            expect(box).to_contain_text(fragment["rule"])
-            if "fitsWith" in fragment:
-                expect(box).to_contain_text(f"再多 {fragment['fitsWith']} tokens 就放得下")
-            if "confidence" in fragment:
-                expect(box).to_contain_text(f"置信度 {fragment['confidence']:g}")
-    short = viewer.layer("settings").locator("summary", has_text="再多")
-    assert short.count() >= 1
+        expect(viewer.layer(name).locator("h3")).to_contain_text(f"{layer['tokens']:,} 个 token")
+        pieces = [one for one in layer["fragments"] if one["action"] != "dropped"]
+        boxes = viewer.layer(name).locator(".piece")
+        expect(boxes).to_have_count(min(40, len(pieces)))
+        for at, piece in enumerate(pieces[:3]):
+            if piece["action"] == "kept":
+                expect(boxes.nth(at)).to_contain_text(f"{piece['tokens']:,} 个 token")
+            expect(boxes.nth(at).locator(".piece-why")).not_to_be_empty()
 
 
 def inspected(viewer: Viewer) -> dict[str, Any]:
-    """What the daemon last sent the page about an assembly."""
+    """What the daemon last sent the page about a prompt."""
     replies = (json.loads(frame) for frame in viewer.traffic if '"layersDetail"' in frame)
     return [reply["result"]["data"] for reply in replies][-1]
 
 
 def test_every_rule_and_every_code_has_words_in_both_languages(viewer: Viewer) -> None:
-    asked = [[str(rule), str(action)] for rule in Rule for action in Action]
-    labels = viewer.page.evaluate(
-        """async (asked) => {
-          const strings = await import("/strings.js");
-          const known = () => asked.filter(([rule, action]) => strings.reason(rule, action) !== rule).map(([rule]) => rule);
-          const first = known();
-          strings.switchLanguage();
-          const second = known();
-          strings.switchLanguage();
-          return [first, second, strings.codeText("CONTEXT_RULES_OVERBUDGET")];
+    asked = {
+        "rules": [[str(rule), str(action)] for rule in Rule for action in Action],
+        "codes": [str(code) for code in (*CATALOGUE, *WARNINGS)],
+    }
+    found = viewer.page.evaluate(
+        """async ({rules, codes}) => {
+          const {REASONS, STRINGS} = await import("/strings.js");
+          const {meaning, switchLanguage} = await import("/language.js");
+          const says = ([rule, action]) => REASONS[rule]?.[action]?.every(Boolean);
+          const dumb = [];
+          for (const _ of [1, 2]) {
+            dumb.push(...codes.filter((code) => !meaning(code)));
+            switchLanguage();
+          }
+          const whole = ([zh, en]) => zh && (typeof en === "string" ? en !== undefined : en.one && en.other);
+          return {
+            rules: rules.filter(says).map(([rule]) => rule),
+            dumb,
+            halves: Object.entries(STRINGS).filter(([, pair]) => pair.length !== 2 || !whole(pair)).map(([name]) => name),
+          };
         }""",
         asked,
     )
 
-    assert set(labels[0]) == set(labels[1]) == {str(rule) for rule in Rule}
-    assert labels[2] == "CONTEXT_RULES_OVERBUDGET · 规则层超出预算线，已略去相关度最低的实体。"
+    assert set(found["rules"]) == {str(rule) for rule in Rule}
+    assert found["dumb"] == []
+    assert found["halves"] == []
 
 
-def test_what_if_goes_the_same_way_and_touches_nothing(viewer: Viewer) -> None:
-    viewer.open_panel()
-    viewer.run()
-    before = everything(viewer.root)
-    budget = viewer.daemon.call("context:budget:get", viewer.project)
-    expect(viewer.at("[data-prefix]")).to_have_attribute("data-prefix", "unchanged")
-    viewer.at("#what-if > summary").click()
-
-    viewer.at("#scratch").fill("一段只存在于草稿框里的文字。")
-    viewer.at("#slider").fill("3000")
-
-    expect(viewer.at("#summary")).to_contain_text("/ 3000 tokens")
-    expect(viewer.layer("immediate")).to_contain_text("只存在于草稿框里")
-    expect(viewer.at("#state")).to_contain_text("假设的结果")
-    expect(viewer.at("#difference")).to_contain_text("chapters/03-水文站.md")
-    viewer.picture("what-if")
-    assert everything(viewer.root) == before
-    assert viewer.daemon.call("context:budget:get", viewer.project) == budget
-    viewer.at("#scratch").fill("")
-    expect(viewer.layer("immediate")).not_to_contain_text("只存在于草稿框里")
-    supposed = viewer.at("#prompt-hash").inner_text()
-    viewer.at("#what-if-reset").click()
-    expect(viewer.at("[data-prefix]")).to_have_attribute("data-prefix", "unchanged")
-    expect(viewer.at("#summary")).to_contain_text("/ 6000 tokens")
-    change = {"version": budget["version"], "totalBudgetTokens": 3000}
-    viewer.daemon.call("context:budget:update", viewer.project | {"profile": change})
-    viewer.page.get_by_test_id("ai-context-toggle").click()
-    viewer.page.get_by_test_id("ai-context-toggle").click()
-    expect(viewer.at("#prompt-hash")).to_have_text(supposed)
-    expect(viewer.at("#slider-value")).to_have_text("3000")
-
-
-def test_the_slider_goes_no_further_than_a_budget_can(viewer: Viewer) -> None:
-    viewer.open_panel()
-    viewer.at("#what-if > summary").click()
-
-    for key, total in (("Home", "2700"), ("End", "64000")):
-        viewer.at("#slider").press(key)
-        expect(viewer.at("#summary")).to_contain_text(f"/ {total} tokens")
-        expect(viewer.at("#slider-value")).to_have_text(total)
-
-    expect(viewer.at("#state")).to_have_attribute("data-state", "whatIf")
-
-
-def everything(root: Path) -> dict[str, bytes]:
-    """Every file of a project with its bytes."""
-    return {str(path): path.read_bytes() for path in root.rglob("*") if path.is_file()}
-
-
-def test_search_jump_and_copy(viewer: Viewer) -> None:
-    viewer.open_panel()
-    viewer.at("#search").fill("沈青禾")
+def test_find_walk_and_copy(viewer: Viewer) -> None:
+    sees = viewer.at("#sees")
+    sees.focus()
+    viewer.page.keyboard.press("/")
+    viewer.page.keyboard.type("沈青禾")
 
     expect(viewer.layer("rules").locator("mark").first).to_have_text("沈青禾")
-    expect(viewer.at("#found")).to_have_text(re.compile(r"^[1-9]\d* 个片段$"))
     viewer.picture("search")
-    viewer.at("#search").fill("nowhere to be found (.*")
-    expect(viewer.layer("rules")).to_contain_text("没有符合搜索的片段")
-    viewer.at("#search").fill("")
-    viewer.at("#jumps").fill("规则 · .creonow/characters/老周.md")
-    opened = viewer.layer("rules").locator("details[open]", has_text="老周")
-    expect(opened.locator("summary")).to_be_focused()
-    opened.get_by_role("button", name="复制").click()
-    expect(opened.get_by_role("button", name="已复制")).to_be_visible()
-    copied = viewer.page.evaluate("navigator.clipboard.readText()")
-    assert "停航渡口的看守" in copied
-    viewer.write(".creonow/settings/青石镇.md", "改了。\n")
-    expect(viewer.at("#difference")).to_contain_text("青石镇.md")
-    expect(opened).to_be_visible()
+    viewer.at("[data-find=sees]").fill("nowhere to be found (.*")
+    expect(viewer.layer("rules")).to_contain_text("没有相符的")
+    viewer.at("[data-find=sees]").fill("")
+    sees.focus()
+    for key in "jjjk":
+        viewer.page.keyboard.press(key)
+    expect(sees.locator("summary").nth(1)).to_be_focused()
+    card = viewer.layer("rules").locator(".piece", has_text="老周")
+    card.locator("summary").click()
+    card.get_by_role("button", name="复制").click()
+    expect(card.get_by_role("button", name="已复制")).to_be_visible()
+    assert "停航渡口的看守" in viewer.page.evaluate("navigator.clipboard.readText()")
+
+
+def test_the_prompt_is_shown_as_it_is_sent(viewer: Viewer) -> None:
+    viewer.write(".creonow/rules/style.md", f"克制。token={SECRET}\n")
+    expect(viewer.layer("rules")).to_contain_text("***REDACTED***")
+    prompt = viewer.tab("prompt")
+
+    expect(prompt.locator(".secret").first).to_have_text("***REDACTED***")
+    expect(prompt.locator(".cache-line").first).to_be_visible()
+    place = {"documentId": "chapters/03-水文站.md", "cursorPosition": int(viewer.where()["at"])}
+    asked = viewer.project | place | {"skillId": "builtin:continue"}
+    made = viewer.daemon.call("context:assemble", asked)["prompt"]
+    spans = prompt.locator(".span-text").all_text_contents()
+    assert "".join(spans) == made
+    prompt.get_by_role("button", name="复制全文").click()
+    expect(prompt.get_by_role("button", name="已复制")).to_be_visible()
+    assert viewer.page.evaluate("navigator.clipboard.readText()") == made
+    viewer.at("[data-find=prompt]").fill("林远")
+    expect(prompt.locator("mark.now")).to_be_in_viewport()
+    expect(prompt.locator(".found")).to_contain_text(f"{made.count('林远')} 处")
+    viewer.picture("prompt")
 
 
 def test_the_export_is_one_redacted_file(viewer: Viewer, tmp_path: Path) -> None:
     viewer.page.get_by_test_id("ai-input").fill(f"钥匙是 {SECRET}")
     viewer.write(".creonow/rules/style.md", f"token={SECRET}\n")
-    viewer.open_panel()
-    viewer.at("#what-if > summary").click()
-    viewer.at("#scratch").fill(f"草稿里也有 {SECRET}")
-    expect(viewer.at("#state")).to_contain_text("假设的结果")
+    viewer.put_caret(0)
+    viewer.page.keyboard.insert_text(f"草稿里也有 {SECRET} ")
     expect(viewer.layer("immediate")).to_contain_text("草稿里也有 ***REDACTED***")
+    expect(viewer.layer("rules")).to_contain_text("***REDACTED***")
+    viewer.drawer("export")
 
     plain = exported(viewer, "#export", tmp_path / "plain.json")
     text = exported(viewer, "#export-texts", tmp_path / "report.json")
@@ -242,10 +226,11 @@ def test_the_export_is_one_redacted_file(viewer: Viewer, tmp_path: Path) -> None
     assert SECRET not in text + plain
     assert str(viewer.root) not in text + plain
     assert "***REDACTED***" in text
-    assert "prompt" not in report["inspect"]
     assert report["request"]["inputLength"] == len(f"钥匙是 {SECRET}")
     assert report["health"]["version"]
     assert re.fullmatch("[0-9a-f]{64}", report["inspect"]["promptHash"])
+    viewer.traffic[:] = [one for one in viewer.traffic if "ipc:invoke" not in one]
+    assert SECRET not in "".join(viewer.traffic)
 
 
 def exported(viewer: Viewer, button: str, path: Path) -> str:
@@ -261,7 +246,7 @@ def fragments_in(report: dict[str, Any]) -> list[dict[str, Any]]:
     return [fragment for layer in layers for fragment in layer["fragments"]]
 
 
-def test_five_hundred_constraints_and_two_hundred_chunks(viewer: Viewer, daemon: Harness) -> None:
+def test_five_hundred_rules_and_two_hundred_passages(viewer: Viewer, daemon: Harness) -> None:
     roomy = {"version": 1, "totalBudgetTokens": 60_000}
     daemon.call("context:budget:update", viewer.project | {"profile": roomy})
     items = [f"第{n}条约束" for n in range(500)]
@@ -272,33 +257,27 @@ def test_five_hundred_constraints_and_two_hundred_chunks(viewer: Viewer, daemon:
     daemon.call("context:source:register", source | viewer.project)
     viewer.write(".creonow/rules/constraints.json", text)
     viewer.at("#skill").select_option("general")
-    viewer.open_panel()
     for name, count in (("rules", 500), ("retrieved", 200)):
-        shown = viewer.layer(name).locator(".fragment")
-        more = viewer.layer(name).get_by_role("button", name="全部显示")
+        shown = viewer.layer(name).locator(".piece")
+        more = viewer.layer(name).get_by_role("button", name="全部")
 
         expect(shown).to_have_count(40)
-        expect(more).to_have_text(re.compile(rf"全部显示 \({count // 100}\d\d\)"))
+        expect(more).to_have_text(re.compile(rf"全部 {count // 100}\d\d 项"))
 
-    assert viewer.page.evaluate("document.querySelectorAll('#contents *').length") < 8000
+    assert viewer.page.evaluate("document.querySelectorAll('#panel *').length") < 4000
     viewer.picture("many")
-    expect(viewer.at("#places option")).to_have_count(len(fragments(viewer)))
     more.click()
     assert shown.count() >= 200
+    since = viewer.tab("since")
+    since.get_by_role("button", name="从现在起比").click()
+    expect(since).to_contain_text("没有变化")
     chunks[150]["content"] = "这一段变了。"
-    viewer.at("#cursor").fill("238")
-    expect(viewer.at("#difference .change", has_text="记忆150")).to_have_count(1)
-    expect(viewer.at("#difference")).not_to_contain_text("记忆151")
-    trim = viewer.page.get_by_test_id("ai-context-trim")
-    expect(trim.locator("tbody tr")).to_have_count(60)
-    trim.get_by_role("button", name="全部显示").click()
-    assert trim.locator("tbody tr").count() >= 700
-    daemon.call(
-        "context:source:unregister", {"layer": "retrieved", "name": "memory"} | viewer.project
-    )
-
-
-def fragments(viewer: Viewer) -> list[Any]:
-    """Every fragment of the last assembly."""
-    layers = inspected(viewer)["layersDetail"].values()
-    return [fragment for layer in layers for fragment in layer["fragments"]]
+    viewer.put_caret(238)
+    expect(since.locator(".change", has_text="记忆150")).to_have_count(1)
+    expect(since).not_to_contain_text("记忆151")
+    box = viewer.drawer("rules")
+    expect(box.locator(".item")).to_have_count(51)
+    viewer.at("#find-rule").fill("第377条")
+    expect(box.locator(".item")).to_have_count(2)
+    unregistered = {"layer": "retrieved", "name": "memory"} | viewer.project
+    daemon.call("context:source:unregister", unregistered)

@@ -1,5 +1,7 @@
-"""Stories: the page on a wide, a middling and a narrow window, in both themes and both languages."""
+"""Stories: the desk on a wide, a middling and a narrow window, in both themes and both languages."""
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,9 +10,13 @@ from playwright.sync_api import Browser, expect
 from creonowd.testing.harness import Harness
 from e2e.viewer.page import Viewer, prose
 
+AXE = Path(__file__).parents[2] / "protocol" / "node_modules" / "axe-core" / "axe.min.js"
+SERIOUS = {"serious", "critical"}
 LOOKS = (
     ("1440", "light", "en-GB"),
-    ("1024", "dark", "zh-CN"),
+    ("1440", "dark", "zh-CN"),
+    ("1024", "light", "zh-CN"),
+    ("1024", "dark", "en-GB"),
     ("390", "light", "zh-CN"),
     ("390", "dark", "en-GB"),
 )
@@ -37,7 +43,8 @@ FAINT = """([text, edges]) => {
   for (const element of document.querySelectorAll("body *")) {
     if (!element.checkVisibility({ visibilityProperty: true })) continue;
     const style = getComputedStyle(element);
-    const field = element.matches("input, textarea, select, button:not(.quiet)");
+    const field = element.matches("input, textarea, select, button:not(.link, .close, .eye, .chapter, .subject, [role=tab])");
+    if (element.closest(".secret, .bar, .track, .key, [aria-hidden=true]")) continue;
     const written = field || [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
     const measured = contrast(over(channels(style.color), behind(element)), behind(element));
     if (written && !element.closest("svg, option") && measured < text) faint.push(described(element, measured));
@@ -47,109 +54,111 @@ FAINT = """([text, edges]) => {
   return faint;
 }"""
 
-NAMELESS = """() => [...document.querySelectorAll("button, input, select, textarea, summary, [role], pre")]
-  .filter((one) => !(one.labels?.length || one.getAttribute("aria-label") || one.getAttribute("aria-labelledby")
-    || one.textContent.trim() || one.matches("[role=status], [role=alert], [role=search]")))
-  .map((one) => one.outerHTML)"""
-
 pytestmark = pytest.mark.xdist_group("another browser")
 
 
 @pytest.mark.parametrize("look", LOOKS, ids="-".join)
-def test_the_page_is_legible(
+def test_the_desk_is_legible_and_fits(
     browser: Browser, daemon: Harness, novel: Path, look: tuple[str, str, str]
 ) -> None:
     width, theme, locale = look
     with Viewer(browser, daemon, novel, width=int(width), theme=theme, locale=locale) as viewer:
         viewer.write(".creonow/rules/style.md", "token=ghp_0123456789abcdefghijABCDEFGHIJ012345\n")
         viewer.write(".creonow/settings/世界.md", prose(25_000))
+        viewer.daemon.call("e2e:ai:script", {"steps": [{"text": "他走了！码头空着。"}]})
         viewer.run()
-        viewer.open_panel()
-        expect(viewer.at("[data-prefix]")).to_have_attribute("data-prefix", "unchanged")
-        viewer.write(".creonow/settings/世界.md", "短了。\n")
-        expect(viewer.at("[data-prefix]")).to_have_attribute("data-prefix", "changed")
-        for box in ("#what-if", "#constraints-box", "#budget-box", "#difference .change"):
-            viewer.at(f"{box} > summary").first.click()
-        viewer.at("#search").fill("水文站")
-        expect(viewer.at("#layers mark").first).to_be_visible()
+        found: list[str] = []
+        for step in walk_through(viewer, narrow=width == "390"):
+            found += [f"{step}: {one}" for one in troubles(viewer)]
+            viewer.picture(f"look-{width}-{theme}-{locale[:2]}-{step}")
 
-        faint = viewer.page.evaluate(FAINT, [ENOUGH_FOR_TEXT, ENOUGH_FOR_EDGES])
-        wider = viewer.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        nameless = viewer.page.evaluate(NAMELESS)
-        viewer.picture(f"look-{width}-{theme}-{locale[:2]}")
-
-    assert faint == []
-    assert wider == 0
-    assert nameless == []
+    assert found == []
 
 
-def test_the_measure_of_contrast_finds_what_is_too_faint(viewer: Viewer) -> None:
-    viewer.page.evaluate("document.querySelector('h1').style.color = '#999999'")
+def walk_through(viewer: Viewer, *, narrow: bool) -> Iterator[str]:
+    """Show every part of the desk, one after the other."""
+    yield "text"
+    if narrow:
+        viewer.at("#pane-sees").click()
+    viewer.at("#sees summary").first.click()
+    yield "sees"
+    for tab in ("left-out", "prompt", "since"):
+        viewer.tab(tab)
+        yield tab
+    for box in ("budget", "rules", "ai", "usage", "developer", "export"):
+        viewer.drawer(box)
+    expect(viewer.at("#usage-box table")).to_be_visible()
+    yield "drawer"
+    viewer.close_drawer()
 
-    faint = viewer.page.evaluate(FAINT, [ENOUGH_FOR_TEXT, ENOUGH_FOR_EDGES])
 
-    assert [one.split()[1] for one in faint] == ["H1."]
+def troubles(viewer: Viewer) -> list[str]:
+    """What is too faint, too wide or has no name."""
+    page = viewer.page
+    faint = page.evaluate(FAINT, [ENOUGH_FOR_TEXT, ENOUGH_FOR_EDGES])
+    over = page.evaluate(
+        "[document.documentElement.scrollWidth - innerWidth, document.documentElement.scrollHeight - innerHeight]"
+    )
+    return [*faint, *([] if over == [0, 0] else [f"overflows by {over}"]), *axe(viewer)]
+
+
+def axe(viewer: Viewer) -> list[str]:
+    """What axe-core finds that is serious."""
+    page = viewer.page
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+    violations = page.evaluate("async () => (await axe.run()).violations")
+    return [
+        f"{one['id']}: {[node['html'][:120] for node in one['nodes'][:3]]}"
+        for one in violations
+        if one["impact"] in SERIOUS
+    ]
+
+
+def test_the_measures_find_what_is_too_faint_and_what_has_no_name(viewer: Viewer) -> None:
+    viewer.page.evaluate(
+        """() => {
+          document.querySelector("h1").style.color = "#999999";
+          document.getElementById("drawer-toggle").textContent = "";
+        }"""
+    )
+
+    found = "\n".join(troubles(viewer))
+
+    assert " H1." in found
+    assert "button-name" in found
 
 
 def test_theme_and_language_can_be_switched_and_are_remembered(viewer: Viewer) -> None:
-    viewer.open_panel()
     viewer.at("#theme").click()
     viewer.at("#language").click()
 
     expect(viewer.at("html")).to_have_attribute("data-theme", "dark")
     expect(viewer.at("html")).to_have_attribute("lang", "en")
-    expect(viewer.at("h1")).to_have_text("Context viewer")
-    expect(viewer.layer("rules")).to_contain_text("within the Rules line")
-    assert viewer.page.title() == "CreoNow · Context viewer"
+    expect(viewer.at("h1")).to_have_text("The writer's desk")
+    expect(viewer.at("#headline")).to_contain_text(
+        re.compile(r"^Continue sees your last \d+ words")
+    )
+    expect(viewer.layer("rules")).to_contain_text("always included")
+    assert viewer.page.title() == "CreoNow · The writer's desk"
     viewer.page.reload()
     viewer.expect_connection("connected")
     expect(viewer.at("html")).to_have_attribute("data-theme", "dark")
-    expect(viewer.at("h1")).to_have_text("Context viewer")
+    expect(viewer.at("h1")).to_have_text("The writer's desk")
 
 
-def test_everything_can_be_done_with_the_keyboard(viewer: Viewer) -> None:
-    viewer.at("#project").focus()
-    reached = [walk(viewer) for _ in range(9)]
+@pytest.mark.parametrize("count", [0, 1, 2, 1234])
+def test_numbers_have_their_plural_forms_and_separators(viewer: Viewer, count: int) -> None:
+    said = viewer.page.evaluate(
+        """async (count) => {
+          const {string, switchLanguage} = await import("/language.js");
+          const chinese = string("matches", count);
+          switchLanguage();
+          return [chinese, string("matches", count), string("people", count)];
+        }""",
+        count,
+    )
 
-    wanted = [
-        "language",
-        "theme",
-        "document",
-        "cursor",
-        "selection",
-        "skill",
-        "input",
-        "run",
-        "toggle",
-    ]
-    assert reached == wanted
-    viewer.at("#toggle").focus()
-    viewer.page.keyboard.press("Enter")
-    expect(viewer.at("#contents")).to_be_visible()
-    expect(viewer.at("#toggle")).to_have_attribute("aria-expanded", "true")
-    viewer.page.keyboard.press("Tab")
-    outline = "getComputedStyle(document.activeElement).outlineStyle"
-    assert viewer.page.evaluate(outline) == "solid"
-    viewer.at("#what-if > summary").press("Enter")
-    viewer.at("#slider").press("ArrowRight")
-    expect(viewer.at("#summary")).to_contain_text("/ 6001 tokens")
-    first = viewer.layer("rules").locator("summary").first
-    first.press("Enter")
-    expect(viewer.layer("rules").locator("details").first).to_have_attribute("open", "")
-
-
-def walk(viewer: Viewer) -> str:
-    """Press Tab and return where that leads."""
-    viewer.page.keyboard.press("Tab")
-    return viewer.page.evaluate("document.activeElement.id")
-
-
-def test_the_focus_stays_where_it_is_while_files_change(viewer: Viewer) -> None:
-    viewer.open_panel()
-    summary = viewer.layer("rules").locator("summary", has_text="老周")
-    summary.focus()
-
-    viewer.write(".creonow/rules/style.md", "# 写作风格\n\n- 不写梦境。\n")
-
-    expect(viewer.layer("rules")).to_contain_text("不写梦境")
-    expect(summary).to_be_focused()
+    words = "match" if count == 1 else "matches"
+    people = "person" if count == 1 else "people"
+    assert said == [f"{count:,} 处", f"{count:,} {words}", f"{count:,} {people}"]

@@ -28,20 +28,25 @@ def test_a_daemon_that_is_killed_and_restarted_gets_its_page_back(
     browser: Browser, own_daemon: Harness, novel: Path
 ) -> None:
     with Viewer(browser, own_daemon, novel) as viewer:
-        viewer.open_panel()
         viewer.page.get_by_test_id("ai-input").fill("这句话还在")
+        viewer.put_caret(0)
+        viewer.page.keyboard.type("草稿也还在。")
+        expect(viewer.layer("immediate")).to_contain_text("草稿也还在")
 
         own_daemon.kill()
 
         viewer.expect_connection("disconnected")
-        expect(viewer.at("#state")).to_contain_text("连接断开")
-        expect(viewer.at("#state")).to_contain_text("可能已经过时")
+        expect(viewer.at("#notice")).to_contain_text("连接断开")
+        expect(viewer.at("#notice")).to_contain_text("可能已经过时")
+        expect(viewer.at("#notice").get_by_role("button", name="现在重试")).to_be_visible()
         expect(viewer.page.get_by_test_id("ai-run")).to_be_disabled()
         viewer.picture("disconnected")
         own_daemon.start()
         viewer.expect_connection("connected")
         expect(viewer.at("#state")).to_have_attribute("data-state", "ready")
         expect(viewer.page.get_by_test_id("ai-input")).to_have_value("这句话还在")
+        expect(viewer.text).to_contain_text("草稿也还在")
+        expect(viewer.layer("immediate")).to_contain_text("草稿也还在")
         viewer.write(".creonow/rules/style.md", "重启之后写的。\n")
         expect(viewer.layer("rules")).to_contain_text("重启之后写的")
         viewer.picture("reconnected")
@@ -100,11 +105,12 @@ def _initialize(socket: ClientConnection, token: str) -> dict[str, Any]:
 
 
 def test_when_files_can_no_longer_be_watched_the_page_says_so(viewer: Viewer) -> None:
-    expect(viewer.at("#unwatched")).to_be_hidden()
+    expect(viewer.at("#notice")).to_be_hidden()
 
     viewer.root.rename(viewer.root.with_name("elsewhere"))
 
-    expect(viewer.at("#unwatched")).to_be_visible()
+    expect(viewer.at("#notice[data-kind=unwatched]")).to_be_visible()
+    expect(viewer.at("#notice").get_by_role("button", name="再看一次")).to_be_visible()
 
 
 def test_a_daemon_that_was_ended_forgets_its_pages(
@@ -124,16 +130,20 @@ def test_a_daemon_that_was_ended_forgets_its_pages(
 def test_without_a_project_the_page_says_how_to_open_one(
     browser: Browser, own_daemon: Harness
 ) -> None:
-    page = browser.new_context(locale="zh-CN").new_page()
+    permissions = ["clipboard-read", "clipboard-write"]
+    page = browser.new_context(locale="zh-CN", permissions=permissions).new_page()
     page.goto(own_daemon.call("viewer:open")["url"])
-    page.get_by_test_id("ai-context-toggle").click()
 
-    expect(page.locator("#state")).to_contain_text("还没有项目")
+    state = page.locator("#text-empty")
+    expect(state).to_contain_text("还没有项目")
+    state.get_by_role("button", name="复制").first.click()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == "creonowd view --project ."
     expect(page.get_by_test_id("ai-run")).to_be_disabled()
     page.context.close()
 
 
-def test_without_a_document_the_page_asks_for_one(
+def test_without_chapters_and_notes_the_page_offers_to_begin(
     browser: Browser, daemon: Harness, tmp_path: Path
 ) -> None:
     root = tmp_path / "空 empty"
@@ -141,39 +151,45 @@ def test_without_a_document_the_page_asks_for_one(
     made = daemon.call("project:create", {"rootPath": str(root)})
     page = browser.new_context(locale="zh-CN").new_page()
     page.goto(daemon.call("viewer:open", {"projectId": made["projectId"]})["url"])
-    page.get_by_test_id("ai-context-toggle").click()
+    expect(page.locator("#text-empty")).to_contain_text("还没有章节")
 
-    expect(page.locator("#state")).to_contain_text("选择一个文档")
-    (root / "一.md").write_text("第一句。", encoding="utf-8")
-    expect(page.locator("#document")).to_have_value("一.md")
-    expect(page.get_by_test_id("ai-run")).to_be_enabled()
-    expect(page.get_by_test_id("ai-context-layer-rules")).to_contain_text("（空）")
+    page.locator("#make-tree").click()
+    page.locator("#begin-chapter").click()
+
+    page.locator(".cm-content").press_sequentially("第一句。")
+    expect(page.get_by_test_id("ai-context-layer-immediate")).to_contain_text("第一句。")
+    expect(page.get_by_test_id("ai-context-layer-settings")).to_contain_text("没有设定")
+    expect(page.locator("#text-note")).to_contain_text("还没有这个文件")
+    assert (root / ".creonow" / "rules").is_dir()
+    assert not (root / "chapters").exists()
     page.context.close()
 
 
-def test_an_error_is_shown_with_its_code_and_goes_away(viewer: Viewer) -> None:
-    viewer.open_panel()
+def test_chapters_that_appear_are_opened(browser: Browser, daemon: Harness, tmp_path: Path) -> None:
+    root = tmp_path / "空 later"
+    root.mkdir()
+    made = daemon.call("project:create", {"rootPath": str(root)})
+    page = browser.new_context(locale="zh-CN").new_page()
+    page.goto(daemon.call("viewer:open", {"projectId": made["projectId"]})["url"])
+    expect(page.locator("#text-empty")).to_be_visible()
 
+    (root / "一.md").write_text("第一句。", encoding="utf-8")
+
+    expect(page.locator(".cm-content")).to_contain_text("第一句。")
+    expect(page.get_by_test_id("ai-run")).to_be_enabled()
+    page.context.close()
+
+
+def test_an_instruction_that_is_too_long_is_told_in_words_and_goes_away(viewer: Viewer) -> None:
     viewer.page.get_by_test_id("ai-input").fill("太长了。" * 40_000)
 
-    expect(viewer.at("#state")).to_contain_text("CONTEXT_INPUT_TOO_LARGE · 输入过大")
-    expect(viewer.at("#state")).to_contain_text("可能已经过时")
+    expect(viewer.at("#state")).to_have_attribute("data-state", "error")
+    expect(viewer.at("#panel")).not_to_contain_text("CONTEXT_INPUT_TOO_LARGE")
     viewer.page.get_by_test_id("ai-input").fill("短")
     expect(viewer.at("#state")).to_have_attribute("data-state", "ready")
-    expect(viewer.at("#state")).to_be_empty()
 
 
-def test_an_error_is_shown_in_the_language_of_the_page(viewer: Viewer) -> None:
-    viewer.at("#language").click()
-    viewer.open_panel()
-
-    viewer.page.get_by_test_id("ai-input").fill("too long. " * 40_000)
-
-    expect(viewer.at("#state")).to_contain_text("The input is larger than one assembly may be")
-    viewer.picture("error")
-
-
-def test_while_the_first_assembly_is_made_the_page_says_so(
+def test_while_the_first_prompt_is_made_the_page_says_so(
     browser: Browser, daemon: Harness, novel: Path
 ) -> None:
     held: list[str] = []
@@ -190,11 +206,8 @@ def test_while_the_first_assembly_is_made_the_page_says_so(
     page = browser.new_context(locale="zh-CN").new_page()
     page.route_web_socket("**/rpc", through)
     page.goto(daemon.call("viewer:open", {"projectId": made["projectId"]})["url"])
-    expect(page.get_by_test_id("ai-run")).to_be_enabled()
 
-    page.get_by_test_id("ai-context-toggle").click()
-
-    expect(page.locator("#state")).to_have_text("组装中……")
+    expect(page.locator("#state")).to_have_text("正在读……")
     expect(page.get_by_test_id("ai-context-panel")).to_have_attribute("aria-busy", "true")
     while not held:
         page.wait_for_timeout(20)

@@ -80,24 +80,32 @@ def look_at_the_layers(viewer: Viewer) -> None:
     viewer.open_panel()
     for name in ("rules", "settings", "retrieved", "immediate"):
         expect(viewer.layer(name)).to_be_visible()
+    viewer.layer("rules").locator("summary", has_text="style").click()
     expect(viewer.layer("rules")).to_contain_text(".creonow/rules/style.md")
     expect(viewer.layer("rules")).to_contain_text("apiKey=***REDACTED***")
+    viewer.layer("settings").locator("summary", has_text="世界观").click()
     expect(viewer.layer("settings")).to_contain_text(".creonow/settings/世界观.md")
     expect(viewer.layer("immediate")).to_contain_text(INSTRUCTION)
-    place = {"documentId": CHAPTER, "cursorPosition": int(viewer.at("#cursor").input_value())}
+    place = {"documentId": CHAPTER, "cursorPosition": int(viewer.where()["at"])}
     asked = {"skillId": "builtin:continue", "additionalInput": INSTRUCTION}
     made = viewer.daemon.call("context:assemble", viewer.project | place | asked)
+    expect(viewer.at("#budget-total")).to_contain_text(
+        f"6,000 个 token 中用了 {made['tokenCount']:,} 个"
+    )
+    viewer.drawer("developer")
     expect(viewer.at("#stable-prefix-hash")).to_have_text(made["stablePrefixHash"])
     expect(viewer.at("#prompt-hash")).to_have_text(made["promptHash"])
-    expect(viewer.at("#summary")).to_contain_text(f"{made['tokenCount']} / 6000 tokens")
 
 
 def look_at_the_evidence(viewer: Viewer) -> None:
     """Step 6: what was cut and what was redacted."""
-    trim = viewer.page.get_by_test_id("ai-context-trim")
-    row = trim.locator("tr", has_text="世界观.md")
-    expect(row).to_contain_text(re.compile(r"裁剪.*over_budget · settings_share"))
-    expect(row).to_contain_text(re.compile(r"25000 → \d+"))
-    expect(row).to_contain_text(re.compile(r"\d{5} → \d+"))
+    row = viewer.at("#evidence tr", has_text="世界观.md")
+    expect(row).to_contain_text("trimmed · over_budget · settings_share")
+    expect(row).to_contain_text(re.compile(r"25,000 → \d+"))
     redaction = viewer.at("#redaction tr", has_text=".creonow/rules/style.md")
     expect(redaction).to_contain_text("openai_api_key_sk")
+    viewer.close_drawer()
+    expect(viewer.at("#secrets")).to_contain_text("OpenAI 密钥（style.md）")
+    viewer.tab("left-out")
+    trim = viewer.page.get_by_test_id("ai-context-trim")
+    expect(trim.locator(".piece", has_text="世界观")).to_contain_text("截短")

@@ -96,6 +96,8 @@ export const OWNER_CHANNELS = Object.freeze([
   "context:undo",
   "tokens:corrections:reset",
   "viewer:open",
+  "viewer:tree",
+  "viewer:write_down",
 ]);
 
 /** What no page may call, whatever an app allows. */

@@ -2320,6 +2320,17 @@ export interface ListedDocument {
   length?: number;
 }
 
+/** The project whose `.creonow` the page asks about; with `make` the missing parts are made. */
+export interface LookAtTree {
+  /** Whose `.creonow`. */
+  projectId: string;
+  /**
+   * Make what is missing; nothing that exists is changed.
+   * @default false
+   */
+  make?: boolean;
+}
+
 /** What the changes of one source cost: each made the stable prefix another one. */
 export interface LostToChange {
   /** The file or source that changed. */
@@ -2445,6 +2456,13 @@ export interface NewMessage {
   /** The tool's name; without it, that of the call. */
   name?: string | null;
 }
+
+/** What the author writes down: a `person` in `characters`, a `note` in `settings`. */
+export type NoteKind =
+  /** A file of `.creonow/settings`. */
+  | "note"
+  /** A file of `.creonow/characters`. */
+  | "person";
 
 /** A warning in parts: test `code`, show `message`. */
 export interface Notice {
@@ -4227,7 +4245,7 @@ export interface ViewerProjects {
   items: Array<ViewerProject>;
 }
 
-/** A skill by name; one that is not `valid` cannot be run. */
+/** A skill by its name in the connection's language; one that is not `valid` cannot be run. */
 export interface ViewerSkill {
   /** The skill's id, such as `builtin:continue`. */
   id: string;
@@ -4241,6 +4259,12 @@ export interface ViewerSkill {
 export interface ViewerSkills {
   /** The skills. */
   items: Array<ViewerSkill>;
+}
+
+/** Whether the project has a `.creonow` now. Unlike `context:creonow:status` it names no path. */
+export interface ViewerTree {
+  /** There is a `.creonow` folder now. */
+  exists: boolean;
 }
 
 /** Where an output breaks a constraint, and how sure that is. */
@@ -4556,6 +4580,25 @@ export interface WriteDocument {
   edits: Array<Edit>;
 }
 
+/**
+ * A person or a note that the project does not have yet.
+ *
+ * `name` names the file and, in its front matter, the person; `text` is what the model reads.
+ */
+export interface WriteDown {
+  /** Where it is written down. */
+  projectId: string;
+  /** What it is. */
+  kind: NoteKind;
+  /** What the author calls it; what no file name may have becomes a hyphen in that of the file. */
+  name: string;
+  /**
+   * What the model gets to read; without it, the name alone.
+   * @default ""
+   */
+  text?: string;
+}
+
 /** A whole SKILL.md; without `slug` the skill's own id or name makes one. */
 export interface WriteSkill {
   /** For this project, or for all projects of this user. */
@@ -4576,6 +4619,12 @@ export interface WrittenDocument {
   length: number;
   /** What `context:undo` takes it back with; blank if nothing changed. */
   undo: string;
+}
+
+/** The file that was made, below the project. */
+export interface WrittenDown {
+  /** Below the project, `.creonow/characters/…` or `.creonow/settings/…`. */
+  path: string;
 }
 
 /** The channels that a client can call. */
@@ -4766,6 +4815,10 @@ export interface Channels {
   "viewer:prove": { request: Prove; result: Proofs };
   /** List a project's skills, without paths and redacted. */
   "viewer:skills": { request: ProjectId; result: ViewerSkills };
+  /** Return whether the project has a `.creonow`, and make it if that is wished. */
+  "viewer:tree": { request: LookAtTree; result: ViewerTree };
+  /** Write a person or a note into a new file; CONFLICT if there is one of that name. */
+  "viewer:write_down": { request: WriteDown; result: WrittenDown };
 }
 
 /** The events that the daemon sends. */
@@ -4879,7 +4932,9 @@ export type OwnerChannel =
   | "session:revoke"
   | "shutdown"
   | "tokens:corrections:reset"
-  | "viewer:open";
+  | "viewer:open"
+  | "viewer:tree"
+  | "viewer:write_down";
 
 /** A warning of a result: its code, alone or with a sentence behind it. `notices` has the parts. */
 export type WarningText = WarningCode | `${WarningCode}: ${string}`;

@@ -69,6 +69,7 @@ def _connection(call: Call, project: Any) -> None:
     call("viewer:prove", nonce=NONCE)
     call("viewer:projects")
     call("viewer:skills", projectId=project["projectId"])
+    call("viewer:tree", projectId=project["projectId"])
 
 
 def _project(call: Call, project: Any) -> None:
@@ -182,6 +183,8 @@ def _conversation(call: Call, project: Any) -> None:
 
 
 def _farewell(call: Call, project: Any) -> None:
+    about = {"kind": "note", "name": "Landing", "text": "The landing stage is on the east bank."}
+    call("viewer:write_down", projectId=project["projectId"], **about)
     call("project:delete", projectId=project["projectId"])
     call("shutdown")
     call("exit")

@@ -4,6 +4,8 @@ import hashlib
 import hmac
 from pathlib import Path
 
+import pytest
+
 from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
@@ -44,6 +46,90 @@ async def test_skills_are_listed_by_name_and_whether_they_can_run(
     assert skills["project:broken"]["valid"] is False
     assert skills["project:leaky"]["name"] == "***REDACTED***"
     assert SECRET not in str(reply)
+
+
+async def test_skills_are_listed_in_the_language_of_the_connection(
+    client: Client, novel: Novel
+) -> None:
+    await client.call("initialize", {"locale": "en"})
+
+    reply = await client.call("viewer:skills", novel.params)
+
+    names = {one["id"]: one["name"] for one in reply["items"]}
+    assert names["builtin:continue"] == "Continue"
+
+
+async def test_the_folder_of_notes_can_be_made_without_learning_where_it_is(
+    client: Client, tmp_path: Path
+) -> None:
+    made = await client.call("project:create", {"rootPath": str(tmp_path)})
+    project = {"projectId": made["projectId"]}
+
+    before = await client.call("viewer:tree", project)
+    after = await client.call("viewer:tree", project | {"make": True})
+
+    assert (before, after) == ({"exists": False}, {"exists": True})
+    assert (tmp_path / ".creonow" / "rules" / "constraints.json").is_file()
+
+
+async def test_a_person_that_is_written_down_is_in_the_next_prompt(
+    client: Client, novel: Novel
+) -> None:
+    about = {"kind": "person", "name": "刘姥姥: 乡下", "text": "她进过大观园。"}
+
+    written = await client.call("viewer:write_down", novel.params | about)
+
+    assert written["path"] == ".creonow/characters/刘姥姥- 乡下.md"
+    place = {"documentId": "x.md", "cursorPosition": 0, "skillId": "builtin:continue"}
+    prompt = (await client.call("context:assemble", novel.params | place))["prompt"]
+    assert "她进过大观园。" in prompt
+    assert "刘姥姥: 乡下" in prompt
+
+
+async def test_nothing_that_exists_is_written_over(client: Client, novel: Novel) -> None:
+    note = {"kind": "note", "name": "世界", "text": "一"}
+    await client.call("viewer:write_down", novel.params | note)
+
+    again = await client.failure("viewer:write_down", novel.params | note | {"text": "二"})
+
+    assert again.code == "CONFLICT"
+    assert "一" in (novel.root / ".creonow/settings/世界.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("../../outside", "outside"),
+        ("/etc/passwd", "etc-passwd"),
+        ("a\\b", "a-b"),
+        (" . 夜\n行 ", "夜 行"),
+    ],
+)
+async def test_no_name_leaves_the_folder_of_notes(
+    client: Client, novel: Novel, name: str, stem: str
+) -> None:
+    about = {"kind": "note", "name": name, "text": "x"}
+
+    written = await client.call("viewer:write_down", novel.params | about)
+
+    assert written["path"] == f".creonow/settings/{stem}.md"
+    assert (novel.root / written["path"]).is_file()
+
+
+async def test_a_name_of_which_nothing_is_left_is_refused(client: Client, novel: Novel) -> None:
+    refused = await client.failure(
+        "viewer:write_down", novel.params | {"kind": "note", "name": "../.."}
+    )
+
+    assert refused.code == "INVALID_ARGUMENT"
+
+
+async def test_a_renderer_writes_nothing_down(server: Server, novel: Novel) -> None:
+    async with in_memory(server, role=Role.RENDERER) as page:
+        about = {"kind": "note", "name": "x"}
+        refused = await page.failure("viewer:write_down", novel.params | about)
+
+    assert refused.code == "FORBIDDEN"
 
 
 async def test_whoever_knows_the_digest_of_a_token_can_prove_it(server: Server) -> None:

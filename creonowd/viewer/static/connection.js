@@ -1,37 +1,46 @@
 // The life of the connection: the token from the address, new ones for a reload and for reconnecting.
 
+import { locale } from "./language.js";
+import { readPlace } from "./place.js";
 import { connect, invoke } from "./rpc.js";
-import { setStatus, showConnection } from "./status.js";
-import { locale, string } from "./strings.js";
+import { signal } from "./signals.js";
 
 const RETRY_MS = 500;
 let tokens = [];
 let link = {};
+let retry = () => {};
 
-/** Read the token and the project from the address, so that the history has neither.
+/** Read the token and the place from the address, so that the history has no token.
 
-    A link may come from elsewhere: it counts only if the daemon knows its token, else the stored session goes on. */
+    A link may come from elsewhere: one with a token counts only if the daemon knows that token, else the stored
+    session goes on. */
 export function readAddress() {
-  link = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
-  tokens = [link.token, sessionStorage.getItem("token")].filter(Boolean);
-  history.replaceState(null, "", location.pathname);
+  const { token } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+  const place = readPlace(location.hash);
+  link = { token, place };
+  tokens = [token, sessionStorage.getItem("token")].filter(Boolean);
+  if (token) history.replaceState(null, "", location.pathname);
+  return token ? {} : place;
 }
 
-/** Stay connected until the daemon refuses; calls `ready` after every connection and `lost` after every loss. */
-export async function stayConnected(ready, lost) {
+/** Stay connected until the daemon refuses; calls `ready` with the place of the address after every connection. */
+export async function stayConnected(ready) {
+  signal("connection", "connecting");
   for (;;) {
     const { error, closed, token } = await connect({ tokens, locale: locale() });
-    if (error && error !== "DISCONNECTED") return showRefused();
+    if (error && error !== "DISCONNECTED") {
+      signal("connection", "refused");
+      return;
+    }
     if (closed) {
-      if (token === link.token) ["project", "document"].forEach((name) => link[name] && sessionStorage.setItem(name, link[name]));
+      const from = token === link.token ? link.place : {};
       link = {};
       await renewTokens(token);
-      showConnection("connected");
-      ready(); // not awaited: a connection that is lost meanwhile must show at once
+      signal("connection", "connected");
+      ready(from); // not awaited: a connection that is lost meanwhile must show at once
       await closed;
     }
-    showConnection("disconnected");
-    lost();
+    signal("connection", "disconnected");
     await untilReachable();
   }
 }
@@ -46,13 +55,15 @@ async function renewTokens(used) {
   sessionStorage.setItem("token", reload.ok ? reload.data.token : used);
 }
 
+/** Try to connect now instead of after the pause. */
+export const retryNow = () => retry();
+
 /** Wait until a server answers; by plain requests, because browsers delay repeated WebSocket attempts. */
 async function untilReachable() {
-  do await new Promise((done) => { setTimeout(done, RETRY_MS); });
-  while (!(await fetch("/codes.json").then(() => true, () => false)));
-}
-
-function showRefused() {
-  showConnection("refused");
-  setStatus("error", () => string("tokenGone"));
+  do {
+    await new Promise((done) => {
+      retry = done;
+      setTimeout(done, RETRY_MS);
+    });
+  } while (!(await fetch("/codes.json").then(() => true, () => false)));
 }

@@ -1,29 +1,80 @@
 // Elements of the page; text from outside can never become HTML.
 
-export const byId = (id) => document.getElementById(id);
+const SVG = "http://www.w3.org/2000/svg";
 
-/** Find an element by what the data calls it; an id made of data could hide one of the page's own. */
-export const byKey = (key) => [...document.querySelectorAll("[data-key]")].find((one) => one.dataset.key === key);
+export const byId = (id) => document.getElementById(id);
 
 /** Make an element; a string child is text, never markup. */
 export function h(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
+  return furnish(document.createElement(tag), attributes, children);
+}
+
+/** Make an element of a drawing. */
+export function svg(tag, attributes = {}, ...children) {
+  return furnish(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function furnish(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (value === true) element[name] = true;
+    else if (value === true) element.setAttribute(name, "");
     else element.setAttribute(name, value);
   }
   element.append(...present(children));
   return element;
 }
 
+/** Make a button that looks like a link unless `class` says otherwise. */
+export const button = (label, onclick, attributes = {}) => h("button", { type: "button", onclick, ...attributes }, label);
+
 /** Put new children into an element; what had the focus keeps it, if it has an id or a key. */
 export function fill(element, ...children) {
-  const { id, dataset } = element.contains(document.activeElement) ? document.activeElement : { dataset: {} };
+  const focused = element.contains(document.activeElement) ? document.activeElement : null;
   element.replaceChildren(...present(children));
-  const focused = id ? byId(id) : dataset.key && byKey(dataset.key);
-  if (focused) focused.focus({ preventScroll: true });
+  if (!focused || document.contains(focused)) return;
+  const { id, dataset } = focused;
+  const again = id ? byId(id) : dataset.key && byKey(dataset.key, element);
+  if (again) again.focus({ preventScroll: true });
+}
+
+/** Find an element by what the data calls it; an id made of data could hide one of the page's own. */
+export const byKey = (key, within = document) => [...within.querySelectorAll("[data-key]")].find((one) => one.dataset.key === key);
+
+/** Show a list, each item by its key: what did not change stays the very same element.
+
+    So focus, scroll and selection stay where they are. `sign` is all that an item's element depends on. */
+export function patch(element, items, { key, sign, render }) {
+  const before = new Map([...element.children].filter((one) => one.dataset.key).map((one) => [one.dataset.key, one]));
+  const wanted = items.map((item) => {
+    const [name, signature] = [key(item), sign(item)];
+    const old = before.get(name);
+    if (old && old.signature === signature) return old;
+    const made = render(item);
+    made.dataset.key = name;
+    made.signature = signature;
+    return made;
+  });
+  arrange(element, wanted);
+}
+
+/** Make `wanted` the children of an element, moving only those that are not in place. */
+function arrange(element, wanted) {
+  const kept = new Set(wanted);
+  for (const child of [...element.children]) if (!kept.has(child)) replaceFocused(child, wanted);
+  wanted.forEach((child, at) => {
+    if (element.children[at] !== child) element.insertBefore(child, element.children[at] ?? null);
+  });
+}
+
+/** Remove an element; if the focus was in it, give it to the one that takes its place. */
+function replaceFocused(child, wanted) {
+  const inner = child.contains(document.activeElement) ? document.activeElement : null;
+  const next = wanted.find((one) => one.dataset.key && one.dataset.key === child.dataset.key);
+  if (!next) return child.remove();
+  child.replaceWith(next);
+  if (inner) (byKey(inner.dataset.key ?? "", next) ?? next.querySelector("summary, button"))?.focus({ preventScroll: true });
+  return undefined;
 }
 
 /** Split a text into parts, with every match in a `mark` element. */
@@ -33,21 +84,29 @@ export function marked(text, query) {
   return text.split(new RegExp(`(${literal})`, "giu")).map((part, at) => (at % 2 ? h("mark", {}, part) : part));
 }
 
-/** Show the first rows and, if there are more, a button that calls `showAll`. */
-export function capped(rows, limit, label, render, showAll) {
-  const shown = rows.slice(0, limit).map(render);
-  if (rows.length <= limit) return shown;
-  return [...shown, h("button", { type: "button", class: "quiet", onclick: showAll }, `${label} (${rows.length})`)];
-}
-
 /** Make a table; `numbers` lists the columns to align right. */
 export function table(heads, rows, numbers = []) {
-  const cell = (content, at) => h("td", { class: numbers.includes(at) ? "number" : undefined }, ...[content].flat());
+  const look = (at) => (numbers.includes(at) ? "number" : undefined);
   return h("table", {},
-    h("thead", {}, h("tr", {}, ...heads.map((head, at) => h("th", { scope: "col", class: numbers.includes(at) ? "number" : undefined }, head)))),
-    h("tbody", {}, ...rows.map((row) => h("tr", {}, ...row.map(cell)))));
+    h("thead", {}, h("tr", {}, ...heads.map((head, at) => h("th", { scope: "col", class: look(at) }, head)))),
+    h("tbody", {}, ...rows.map((row) => h("tr", {}, ...row.map((content, at) => h("td", { class: look(at) }, ...[content].flat()))))));
+}
+
+/** Make a text of the daemon with its secrets as black bars. */
+export function withBars(text) {
+  return text.split(/(\*\*\*REDACTED\*\*\*)/u).map((part, at) => (at % 2 ? h("span", { class: "secret" }, part) : part));
+}
+
+/** Copy a text, and say on the button whether that was allowed. */
+export function copyButton(label, text, { done, failed, ...attributes }) {
+  const made = button(label, async () => {
+    const copied = await navigator.clipboard.writeText(text()).then(() => true, () => false);
+    made.textContent = copied ? done : failed;
+    setTimeout(() => { made.textContent = label; }, 2000);
+  }, attributes);
+  return made;
 }
 
 function present(children) {
-  return children.filter((child) => child !== null && child !== undefined);
+  return children.flat().filter((child) => child !== null && child !== undefined && child !== false && child !== "");
 }

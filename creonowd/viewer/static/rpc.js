@@ -44,9 +44,11 @@ export function initialize(locale, token) {
 /** Call a channel; always resolves with `{ok: true, data}` or `{ok: false, error}`. */
 export async function invoke(channel, payload) {
   const answer = await request("ipc:invoke", { channel, payload });
-  if (answer.error) return { ok: false, error: { code: answer.error.data.code, message: answer.error.message } };
+  if (answer.error) return { ok: false, error: { ...answer.error.data, message: answer.error.message } };
   return answer.result;
 }
+
+export const isConnected = () => socket?.readyState === WebSocket.OPEN;
 
 /** Listen to an event of the daemon; returns a function that ends it. */
 export function on(event, listener) {

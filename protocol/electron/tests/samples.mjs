@@ -252,6 +252,8 @@ export const SAMPLES = [
   sample("viewer:open", inProject, ({ url }) => url.startsWith("http://127.0.0.1:")),
   sample("viewer:projects", {}, ({ items }) => items.length === 2 && !items.some((item) => "rootPath" in item)),
   sample("viewer:skills", inProject, ({ items }) => items.some(({ id, valid }) => id === "builtin:continue" && valid)),
+  sample("viewer:tree", inProject, ({ exists }) => exists),
+  sample("viewer:write_down", ({ projectId }) => ({ projectId, kind: "note", name: "码头", text: "镇上没有码头。" }), ({ path }) => path === ".creonow/settings/码头.md"),
   sample("viewer:prove", { nonce: "0123456789abcdef".repeat(4) }, ({ proofs }) => proofs.length > 0),
   sample("ipc:invoke", { channel: "app:ping" }, ({ ok }) => ok),
 

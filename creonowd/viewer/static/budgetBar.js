@@ -1,0 +1,263 @@
+// The whole budget as one bar: what each part takes, what is held free, and what would be with another budget.
+
+import { byId, button, fill, h } from "./dom.js";
+import { inspection, preview, suppose } from "./inspection.js";
+import { errorText, listing, number, string } from "./language.js";
+import { isIn, LAYERS, nameOf, piecesOf } from "./pieces.js";
+import { place } from "./place.js";
+import { invoke } from "./rpc.js";
+import { signal, when } from "./signals.js";
+import { toast } from "./undo.js";
+
+const LARGEST_TOTAL = 64_000;
+const SMALLEST_TOTAL = 100;
+const KEY_STEP = 50;
+const HOVER_MS = 120;
+const EDGES = [["settings", "retrieved"], ["retrieved", "immediate"]];
+const ORDER = ["fixed", "rules", "settings", "retrieved", "immediate"];
+
+let profile = null;
+let ghost = null;
+let asked = 0;
+
+export const budgetProfile = () => profile;
+
+/** Load the budget of the project. */
+export async function loadBudget() {
+  const found = await invoke("context:budget:get", { projectId: place.projectId });
+  if (found.ok) profile = found.data;
+  signal("budget", profile);
+  showBar();
+}
+
+/** Change the budget for good; returns the daemon's answer. */
+export async function saveBudget(change) {
+  const answer = await invoke("context:budget:update", { projectId: place.projectId, profile: { version: profile.version, ...change } });
+  await loadBudget();
+  return answer;
+}
+
+/** Return what a budget is made of, so that it can be put back. */
+const contentsOf = ({ contextWindowTokens, systemPromptTokens, outputReserveTokens, layers }) => ({ contextWindowTokens, systemPromptTokens, outputReserveTokens, layers });
+
+/** Raise the total to so many tokens, and offer to undo that. */
+export async function raiseBudget(total) {
+  const before = contentsOf(profile);
+  const answer = await saveBudget(windowFor(total));
+  if (!answer.ok) return toast(errorText(answer.error));
+  signal("place", {});
+  return toast(string("budgetRaised", total), async () => {
+    await saveBudget(before);
+    signal("place", {});
+  });
+}
+
+/** Return the window that leaves so many tokens for the prompt. */
+const windowFor = (total) => ({ contextWindowTokens: total + profile.systemPromptTokens + profile.outputReserveTokens });
+
+/** Show the bar of what is, of a what-if, or of a prompt that cannot be made. */
+export function showBar() {
+  const box = byId("bar");
+  if (inspection.failure?.code === "CONTEXT_INPUT_TOO_LARGE" && inspection.failure.details?.tokens) return showOverflow(box, inspection.failure.details);
+  if (!inspection.shown) return fill(box);
+  const { result } = inspection.shown;
+  const total = result.totals.budgetTokens;
+  const sizes = sizesOf(result);
+  const bar = h("div", { class: "bar", role: "group", "aria-label": string("budgetBar") },
+    ...ORDER.map((name) => part(name, sizes[name], total)),
+    ...holds(result, total), ...handles(sizes, total));
+  fill(box, head(result, total), bar, ghost ? ghostBar(total) : null, legend(sizes, result), whatIfRow());
+}
+
+function head(result, total) {
+  const { tokenCount } = result.totals;
+  const counted = result.countKind === "bound" ? "budgetAtMost" : "budgetUsed";
+  return h("p", { class: "bar-head" }, h("strong", { id: "budget-total" }, string(counted, tokenCount, total)));
+}
+
+const sizesOf = ({ layersDetail, totals }) => ({ fixed: totals.fixedTokens, ...Object.fromEntries(LAYERS.map((name) => [name, layersDetail[name].tokens])) });
+
+function part(name, tokens, total) {
+  const made = h("button", { type: "button", class: `part ${name}`, "data-part": name, title: `${string(name)} · ${string("tokens", tokens)}`,
+    "aria-label": `${string(name)}: ${string("tokens", tokens)}`, onclick: () => signal("layer", name), disabled: name === "fixed" || !tokens });
+  made.style.flexGrow = String(tokens / total);
+  return made;
+}
+
+/** What is held free for the text, and what is simply free. */
+function holds({ held, totals }, total) {
+  const kept = (held?.immediate ?? 0) + (held?.retrieved ?? 0);
+  const free = held ? held.free : totals.leftTokens;
+  const hold = (kind, tokens) => {
+    const made = h("span", { class: `part ${kind}`, "data-part": kind, title: string(kind === "held" ? "heldFree" : "free", tokens) });
+    made.style.flexGrow = String(tokens / total);
+    return made;
+  };
+  return [kept ? hold("held", kept) : null, free ? hold("free", free) : null];
+}
+
+function legend(sizes, { held, totals }) {
+  const entry = (kind, text) => h("li", {}, h("i", { class: `key ${kind}` }), text);
+  const kept = (held?.immediate ?? 0) + (held?.retrieved ?? 0);
+  const free = held ? held.free : totals.leftTokens;
+  return h("ul", { class: "legend" },
+    ...ORDER.filter((name) => sizes[name]).map((name) => entry(name, `${string(name)} ${number(sizes[name])}`)),
+    kept ? entry("held", string("heldFree", kept)) : null, free ? entry("free", string("free", free)) : null);
+}
+
+/** Edges that can be dragged: between two parts, and the end of the bar, which is the whole budget. */
+function handles(sizes, total) {
+  if (!profile) return [];
+  const upTo = (name) => ORDER.slice(0, ORDER.indexOf(name) + 1).reduce((sum, one) => sum + sizes[one], 0);
+  const inner = EDGES.map(([left, right]) => handle(`${left}-${right}`, upTo(left) / total, string("dragEdge", string(left), string(right)),
+    { now: upTo(left), most: total, move: (tokens) => moveEdge(left, right, tokens - upTo(left)) }));
+  return [...inner, handle("total", 1, string("dragTotal"), { now: total, most: LARGEST_TOTAL, move: moveTotal })];
+}
+
+function handle(name, at, label, { now, most, move }) {
+  const made = h("span", { class: `handle ${name === "total" ? "total" : ""}`, role: "slider", tabindex: "0", "data-handle": name, "data-key": `handle:${name}`,
+    "aria-label": label, title: label, "aria-valuemin": "0", "aria-valuemax": String(most), "aria-valuenow": String(now),
+    "aria-valuetext": string("tokens", now),
+    onkeydown: (event) => {
+      const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 10, PageDown: -10 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      move(now + step * KEY_STEP);
+    },
+    onpointerdown: (event) => drag(event, made, now, move) });
+  made.style.left = `${Math.min(100, at * 100)}%`;
+  return made;
+}
+
+function drag(event, made, now, move) {
+  event.preventDefault();
+  made.focus();
+  const bar = made.parentElement.getBoundingClientRect();
+  const total = inspection.shown.result.totals.budgetTokens;
+  const tokensAt = ({ clientX }) => now + Math.round(((clientX - event.clientX) / bar.width) * total);
+  const mark = h("span", { class: "drag-mark" });
+  made.parentElement.append(mark);
+  const follow = (moved) => {
+    mark.style.left = `${moved.clientX - bar.left}px`;
+    mark.dataset.tokens = number(Math.max(0, tokensAt(moved)));
+  };
+  const drop = (moved) => {
+    removeEventListener("pointermove", follow);
+    removeEventListener("pointerup", drop);
+    mark.remove();
+    if (Math.abs(moved.clientX - event.clientX) > 2) move(tokensAt(moved));
+  };
+  addEventListener("pointermove", follow);
+  addEventListener("pointerup", drop);
+}
+
+const supposed = () => inspection.whatIf?.profile ?? {};
+
+function moveTotal(tokens) {
+  const minimums = Object.values(layersNow()).reduce((sum, one) => sum + one.minimumTokens, 0);
+  const total = Math.max(SMALLEST_TOTAL, minimums, Math.min(LARGEST_TOTAL, tokens));
+  suppose({ profile: { ...supposed(), totalBudgetTokens: total } });
+}
+
+const layersNow = () => supposed().layers ?? profile.layers;
+
+/** Give one part more room at the cost of its neighbour: its share, and what it is promised at least. */
+function moveEdge(left, right, by) {
+  const total = inspection.shown.result.totals.budgetTokens;
+  const layers = structuredClone(layersNow());
+  const share = Math.max(-layers[left].ratio, Math.min(layers[right].ratio, by / total));
+  const round = (value) => Math.round(value * 10_000) / 10_000;
+  layers[left].ratio = round(layers[left].ratio + share);
+  layers[right].ratio = round(layers[right].ratio - share);
+  const tokens = Math.round(share * total);
+  layers[right].minimumTokens = Math.max(0, layers[right].minimumTokens - Math.max(0, tokens));
+  layers[left].minimumTokens = Math.max(0, layers[left].minimumTokens + Math.min(0, tokens));
+  if (tokens < 0) layers[right].minimumTokens -= tokens;
+  else layers[left].minimumTokens += tokens;
+  suppose({ profile: { ...supposed(), layers } });
+}
+
+function whatIfRow() {
+  if (!inspection.shown?.request.whatIf) return null;
+  return h("p", { class: "what-if" }, string("whatIfShown"), " ", button(string("keepThis"), keepThis, { class: "small primary", id: "keep-this" }),
+    " ", button(string("backToReal"), () => suppose(null), { class: "small", id: "back-to-real" }));
+}
+
+/** Save the budget that was tried. */
+async function keepThis() {
+  const { totalBudgetTokens, layers } = supposed();
+  const before = contentsOf(profile);
+  const change = { ...(totalBudgetTokens ? windowFor(totalBudgetTokens) : {}), ...(layers ? { layers } : {}) };
+  const answer = await saveBudget(change);
+  if (!answer.ok) return toast(errorText(answer.error));
+  suppose(null);
+  return toast(string("budgetKept"), async () => {
+    await saveBudget(before);
+    signal("place", {});
+  });
+}
+
+/** Show what a pin would do while the author points at it; returns the handlers for its button. */
+export function previewOf(sourceRef) {
+  let timer = 0;
+  const show = () => {
+    clearTimeout(timer);
+    timer = setTimeout(async () => {
+      asked += 1;
+      const mine = asked;
+      const result = await preview({ pinned: [...place.pinned, sourceRef] });
+      if (mine !== asked || !result) return;
+      ghost = { result, leaving: leaving(inspection.shown.result, result) };
+      showBar();
+    }, HOVER_MS);
+  };
+  const hide = () => {
+    clearTimeout(timer);
+    asked += 1;
+    if (!ghost) return;
+    ghost = null;
+    showBar();
+  };
+  return { onmouseenter: show, onfocus: show, onmouseleave: hide, onblur: hide };
+}
+
+/** Return the names of the pieces that are in one prompt and not in another. */
+function leaving(before, after) {
+  const stay = new Set(piecesOf(after).filter(isIn).map((one) => one.sourceRef));
+  return [...new Set(piecesOf(before).filter((one) => isIn(one) && !stay.has(one.sourceRef)).map(nameOf))];
+}
+
+function ghostBar(total) {
+  const { result, leaving: names } = ghost;
+  const sizes = sizesOf(result);
+  const parts = ORDER.map((name) => {
+    const made = h("span", { class: `part ${name}` });
+    made.style.flexGrow = String(sizes[name] / total);
+    return made;
+  });
+  const rest = h("span", { class: "part free" });
+  rest.style.flexGrow = String(Math.max(0, total - result.totals.tokenCount) / total);
+  const shown = names.length > 3 ? [...names.slice(0, 3), string("andMore", names.length - 3)] : names;
+  return h("div", { class: "ghost", id: "ghost" }, h("div", { class: "bar ghost-bar", "aria-hidden": "true" }, ...parts, rest),
+    h("p", {}, names.length ? string("wouldLeave", listing(shown)) : string("nothingLeaves")));
+}
+
+/** A prompt that cannot be made: how far it goes over, and what weighs most. */
+function showOverflow(box, { budget, needs, raiseTo, tokens, heaviest = [] }) {
+  const total = Math.max(needs, budget);
+  const known = { fixed: tokens.fixed ?? 0, rules: tokens.rules ?? 0, settings: tokens.settings ?? 0, retrieved: 0,
+    immediate: (tokens.selection ?? 0) + (tokens.input ?? 0) + (tokens.task ?? 0) };
+  const limit = h("span", { class: "limit", title: string("budgetLimit", budget) });
+  limit.style.left = `${(budget / total) * 100}%`;
+  const bar = h("div", { class: "bar over", role: "img", "aria-label": string("overBudget", needs, budget) },
+    ...ORDER.map((name) => part(name, known[name], total)), limit);
+  const rows = heaviest.slice(0, 5).map((one) => h("li", {}, h("span", { class: "grow" }, one.name || one.sourceRef),
+    h("span", { class: "number" }, string("tokens", one.tokens))));
+  fill(box, h("p", { class: "bar-head bad" }, h("strong", { id: "budget-total" }, string("overBudget", needs, budget))), bar,
+    rows.length ? h("div", { class: "heaviest" }, h("p", {}, string("heaviest")), h("ol", {}, ...rows)) : null,
+    h("p", { class: "row" },
+      raiseTo ? button(string("raiseTo", raiseTo), () => raiseBudget(raiseTo), { class: "primary", id: "raise-budget" }) : null,
+      button(string("openRules"), () => signal("drawer", "rules-box")), button(string("openBudget"), () => signal("drawer", "budget-box"))));
+}
+
+when(["inspected", "failed", "language"], () => showBar());

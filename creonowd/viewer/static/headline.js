@@ -1,0 +1,144 @@
+// The headline: one sentence on what the model sees and what it does not, each part a link; secrets and cost below it.
+
+import { byId, button, fill, h } from "./dom.js";
+import { inspection } from "./inspection.js";
+import { listing, meaning, parts, string } from "./language.js";
+import { select } from "./manuscript.js";
+import { nameOf, pieceOf, piecesOf } from "./pieces.js";
+import { place } from "./place.js";
+import { signal, when } from "./signals.js";
+import { skillName } from "./skills.js";
+
+const RUNS = 4;
+let allNotices = false;
+
+/** Show the sentence and what belongs below it. */
+export function showHeadline() {
+  if (inspection.failure?.details?.tokens) {
+    fill(byId("headline"), string("headlineTooLarge"));
+    fill(byId("asides"));
+    return;
+  }
+  if (!inspection.shown) {
+    fill(byId("headline"));
+    fill(byId("asides"));
+    return;
+  }
+  const { result } = inspection.shown;
+  const { headline } = result.coverage ?? {};
+  if (headline) fill(byId("headline"), ...sentence(headline, result));
+  fill(byId("asides"), secrets(result), cost(result), ...notices(result));
+}
+
+const link = (text, onclick) => button(text, onclick, { class: "link" });
+
+function sentence(headline, result) {
+  const skill = skillName(headline.skillId) || headline.skillName || string("general");
+  const seen = seenParts(headline, result);
+  const unseen = unseenParts(headline, result);
+  const first = seen.length ? parts("headlineSees", h("em", {}, skill), inList(seen)).flat() : [string("headlineNothing", skill)];
+  const negated = unseen.flatMap((one, at) => (at ? [string("nor"), one] : [one]));
+  const second = unseen.length ? parts("headlineNot", negated).flat() : [string("headlineAll")];
+  return [...first, " ", ...second];
+}
+
+/** Put links into a list that the language joins: each stands where its placeholder stood. */
+function inList(links) {
+  const marks = links.map((_, at) => `\u0000${at}\u0000`);
+  return listing(marks).split(/\u0000(\d+)\u0000/).map((part, at) => (at % 2 ? links[part] : part));
+}
+
+function seenParts({ wordsBefore, wordsAfter, people, notes, rules, passages, passageChapters, toldChapters, previousWords }, result) {
+  const tab = (layer) => () => signal("layer", layer);
+  return [
+    wordsBefore.seen ? link(string("lastWords", wordsBefore.seen), () => toText(result, "seen")) : null,
+    wordsAfter?.seen ? link(string("nextWords", wordsAfter.seen), tab("immediate")) : null,
+    previousWords ? link(string("previousWords", previousWords), tab("retrieved")) : null,
+    people ? link(string("people", people), tab("rules")) : null,
+    notes ? link(string("notes", notes), tab("settings")) : null,
+    rules ? link(string("ruleCount", rules), tab("rules")) : null,
+    passages ? link(string("passagesFrom", string("passages", passages), string("ofChapters", passageChapters)), tab("retrieved")) : null,
+    toldChapters ? link(string("toldChapters", toldChapters), tab("retrieved")) : null,
+  ].filter(Boolean);
+}
+
+function unseenParts({ wordsBefore, unseen = [] }, result) {
+  return [
+    wordsBefore.notSeen ? link(string("firstWords", wordsBefore.notSeen), () => toText(result, "unseen")) : null,
+    unseen.length ? link(string(unseen.reduce((sum, one) => sum + one.count, 0) === 1 ? "chapterRun" : "chapterRuns", runsOf(unseen)),
+      () => signal("ask", unseen[0].first)) : null,
+  ].filter(Boolean);
+}
+
+function runsOf(unseen) {
+  const runs = unseen.map(runOf);
+  return runs.length > RUNS ? string("andOthers", runs.slice(0, RUNS).join(string("comma"))) : listing(runs);
+}
+
+const runOf = ({ firstNumber, lastNumber, count }) => (count === 1 ? String(firstNumber) : `${firstNumber}–${lastNumber}`);
+
+/** Go to where the text begins that the model sees, or to the last of what it does not. */
+function toText(result, kind) {
+  const here = result.coverage.documents.find((one) => one.documentId === place.documentId);
+  const seen = here?.ranges.find((one) => one.state === "seen");
+  if (!seen) return signal("tab", "left-out");
+  signal("pane", "text");
+  return select(kind === "seen" ? seen.from : Math.max(0, here.ranges.find((one) => one.state !== "front_matter")?.from ?? 0));
+}
+
+/** Say which secrets were kept out of the prompt, by the kind that an author knows. */
+function secrets({ redactionEvidence }) {
+  if (!redactionEvidence.length) return null;
+  const count = redactionEvidence.reduce((sum, one) => sum + one.matchCount, 0);
+  const kinds = [...new Set(redactionEvidence.map((one) => secretName(one.patternId)))].slice(0, 3);
+  const files = [...new Set(redactionEvidence.map((one) => one.sourceRef))];
+  return h("p", { class: "aside secrets", id: "secrets" }, string("secretsOut", count), " ",
+    string("secretsWhere", listing(kinds), listing(files.slice(0, 2).map((one) => one.replace(/^.*\//, "")))));
+}
+
+const VENDORS = { openai: "OpenAI", aws: "AWS", github: "GitHub", gitlab: "GitLab", huggingface: "Hugging Face", xai: "xAI", npm: "npm", pypi: "PyPI" };
+
+/** Name a kind of secret for a person: "a key of OpenAI", "a path on your computer". */
+function secretName(patternId) {
+  if (patternId.endsWith("_abs_path")) return string("secretPath");
+  if (/password|passphrase|credential|pin$/.test(patternId)) return string("secretPassword");
+  if (/email|phone|identity|bank_card/.test(patternId)) return string("secretContact");
+  const [vendor] = patternId.split("_");
+  const isVendor = /_(key|token|sk|id|pat|gho|secret|url|sess)/.test(patternId) && !/^(labelled|secret|json|session|private|random|otp|age|access|api|bearer|webhook|request|configured)/.test(patternId);
+  return isVendor ? string("secretKey", VENDORS[vendor] ?? vendor[0].toUpperCase() + vendor.slice(1)) : string("secretOther");
+}
+
+/** Say once, in plain words, what the next call reads anew; what a cache really held is known only after a run. */
+function cost({ inspectMeta, stablePrefixUnchanged, prefixChange, cacheBreakPoints }) {
+  const start = cacheBreakPoints.find(({ after }) => after === "systemPrompt");
+  const aside = (kind, text) => h("p", { class: "aside cost", id: "cost", "data-prefix": kind }, text);
+  if (inspectMeta.whatIf || !start) return aside("none", "");
+  if (prefixChange) return aside("changed", string("readAnew", changeName(prefixChange), start.tokens));
+  if (!stablePrefixUnchanged) return aside("first", string("nothingSent"));
+  return aside("unchanged", start.reachesMinimum ? string("startReused", start.tokens) : string("startShort", start.tokens));
+}
+
+function changeName({ sourceRef }) {
+  const { result } = inspection.shown;
+  const found = pieceOf(result, sourceRef) ?? { sourceRef };
+  return nameOf({ content: "", ...found });
+}
+
+/** What the daemon warns of, as sentences; what they are about is a link. The first is shown, the others on request. */
+function notices(result) {
+  const shown = allNotices ? result.notices : result.notices.slice(0, 1);
+  const more = result.notices.length - shown.length;
+  const rest = more ? button(string("moreNotices", more), () => {
+    allNotices = true;
+    showHeadline();
+  }, { class: "link" }) : null;
+  return [...shown.map((one) => notice(one, result)), rest];
+}
+
+function notice({ code, message, sourceRef, layer }, result) {
+  const about = sourceRef && piecesOf(result).find((piece) => piece.sourceRef === sourceRef);
+  const target = about ? link(nameOf(about), () => signal("piece", about.address)) : layer ? link(string(layer), () => signal("layer", layer)) : null;
+  return h("p", { class: "aside warning", "data-code": code }, message || meaning(code), " ", target);
+}
+
+when(["inspected", "failed", "language"], showHeadline);

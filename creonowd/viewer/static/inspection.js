@@ -1,0 +1,124 @@
+// What the model sees at the author's place: asked for soon after each change, and kept with the one before.
+
+import { byId } from "./dom.js";
+import { place, whereabouts } from "./place.js";
+import { invoke, isConnected } from "./rpc.js";
+import { signal, when } from "./signals.js";
+
+// A change is asked for at once if none came lately, else after a pause in typing, but never later than LONGEST_MS.
+const PAUSE_MS = 90;
+const LONGEST_MS = 180;
+
+/** `shown` is what the page shows, `real` the last without a what-if, `baseline` what *since last time* compares with. */
+export const inspection = { shown: null, real: null, baseline: null, baselineIs: "opened", failure: null, whatIf: null, busy: false };
+
+let since = 0;
+let timer = 0;
+let running = null;
+let wanted = null;
+let generation = 0;
+
+/** Inspect again soon; `cause` is `author` for what was done in this page, `elsewhere` for a file that changed. */
+export function refresh(cause = "author") {
+  wanted = wanted === "author" ? wanted : cause;
+  const now = performance.now();
+  since ||= now;
+  clearTimeout(timer);
+  timer = setTimeout(start, Math.max(0, Math.min(PAUSE_MS, since + LONGEST_MS - now)));
+}
+
+async function start() {
+  if (running) return;
+  const cause = wanted;
+  wanted = null;
+  since = 0;
+  running = inspect(cause);
+  await running;
+  running = null;
+  if (wanted) start();
+}
+
+/** Return once nothing is being asked any more. */
+export async function settled() {
+  while (running) await running;
+}
+
+async function inspect(cause) {
+  await beforeInspect();
+  if (!place.projectId || !place.documentId || !isConnected()) return;
+  const mine = generation;
+  const sent = request();
+  setBusy(true);
+  const answer = await invoke("context:inspect", sent);
+  setBusy(false);
+  if (mine !== generation || answer.error?.code === "DISCONNECTED") return;
+  if (!answer.ok) {
+    inspection.failure = { ...answer.error, request: sent };
+    signal("failed", answer.error);
+    return;
+  }
+  keep({ at: new Date(), request: sent, result: answer.data });
+  signal("inspected", cause);
+}
+
+let beforeInspect = async () => {};
+
+/** Have `work` done before each request: what was typed must have reached the daemon. */
+export function prepare(work) {
+  beforeInspect = work;
+}
+
+function request(changes = {}) {
+  const whatIf = { ...inspection.whatIf, ...changes };
+  return {
+    ...whereabouts(),
+    ...(place.instruction ? { additionalInput: place.instruction } : {}),
+    ...(Object.keys(whatIf).length ? { whatIf } : {}),
+    show: ["why", "coverage", "names", ...(place.tab === "prompt" ? ["prompt"] : [])],
+    debugMode: true,
+  };
+}
+
+/** Ask what would be, and show nothing of it; null if that cannot be. */
+export async function preview(changes) {
+  const answer = await invoke("context:inspect", { ...request(changes), show: [] });
+  return answer.ok ? answer.data : null;
+}
+
+/** Explain what became of something. */
+export function explain(about) {
+  const { show, ...where } = request();
+  return invoke("context:explain", { ...where, about });
+}
+
+/** Suppose another budget; null goes back to what is. */
+export function suppose(changes) {
+  inspection.whatIf = changes && Object.keys(changes).length ? changes : null;
+  refresh();
+}
+
+function keep(inspected) {
+  inspection.failure = null;
+  inspection.shown = inspected;
+  if (inspected.request.whatIf) return;
+  inspection.real = inspected;
+  inspection.baseline ??= inspected;
+}
+
+/** From now on, *since last time* means since this prompt. */
+export function compareFrom(inspected, is) {
+  Object.assign(inspection, { baseline: inspected, baselineIs: is });
+}
+
+/** Forget what is shown: it belongs to another project. */
+export function clear() {
+  generation += 1;
+  Object.assign(inspection, { shown: null, real: null, baseline: null, baselineIs: "opened", failure: null, whatIf: null });
+}
+
+function setBusy(isBusy) {
+  inspection.busy = isBusy;
+  byId("panel").setAttribute("aria-busy", String(isBusy));
+}
+
+when("place", () => refresh());

@@ -1,0 +1,292 @@
+// The manuscript in an editor: a real caret and selection, what the model does not see dimmed, known names underlined.
+
+import { defaultKeymap, history, historyKeymap, undo } from "@codemirror/commands";
+import { openSearchPanel, search, searchKeymap } from "@codemirror/search";
+import { Annotation, Compartment, EditorState, StateEffect, StateField } from "@codemirror/state";
+import { Decoration, drawSelection, EditorView, keymap, WidgetType } from "@codemirror/view";
+
+import { byId } from "./dom.js";
+import { string } from "./language.js";
+import { crossings, returnsOf, withoutReturns } from "./lineEnds.js";
+import { manuscriptTheme } from "./manuscriptTheme.js";
+import { signal } from "./signals.js";
+
+const fromOutside = Annotation.define();
+const setCoverage = StateEffect.define();
+const setNames = StateEffect.define();
+const setAnswer = StateEffect.define();
+const setReturns = StateEffect.define();
+const wording = new Compartment();
+
+let view = null;
+
+/** Where the file has carriage returns, which the editor does not count. */
+const returns = StateField.define({
+  create: () => [],
+  update: (value, transaction) => {
+    for (const effect of transaction.effects) if (effect.is(setReturns)) return effect.value;
+    if (!transaction.docChanged || !value.length) return value;
+    return value.filter((at) => !deleted(transaction.changes, at)).map((at) => transaction.changes.mapPos(at, 1));
+  },
+});
+
+const deleted = (changes, at) => changes.mapPos(at, 1) === changes.mapPos(at + 1, -1);
+
+/** Marks that move with the text until new ones are set. */
+function marks(effectType, make) {
+  return StateField.define({
+    create: () => Decoration.none,
+    update: (value, transaction) => {
+      for (const effect of transaction.effects) if (effect.is(effectType)) return make(effect.value, transaction.state);
+      return value.map(transaction.changes);
+    },
+    provide: (field) => EditorView.decorations.from(field),
+  });
+}
+
+const coverage = marks(setCoverage, (ranges, state) => Decoration.set(
+  ranges.map(({ from, to, state: seen }) => ({ from: toEditor(state, from), to: toEditor(state, to), seen }))
+    .filter(({ from, to, seen }) => from < to && to <= state.doc.length && seen !== "seen")
+    .map(({ from, to, seen }) => Decoration.mark({ class: `unseen-text ${seen}` }).range(from, to)),
+  true,
+));
+
+const names = marks(setNames, (found, state) => Decoration.set(
+  found.map((one) => ({ ...one, from: toEditor(state, one.from), to: toEditor(state, one.to) }))
+    .filter(({ from, to }) => from < to && to <= state.doc.length)
+    .map(({ from, to, state: seen, sourceRef }) => Decoration.mark({
+      class: `name ${seen}`,
+      attributes: { "data-source": sourceRef },
+    }).range(from, to)),
+  true,
+));
+
+/** The answer of a run moves with the text around it; what it would replace is struck out. */
+const answers = StateField.define({
+  create: () => Decoration.none,
+  update: (value, transaction) => {
+    const moved = value.map(transaction.changes);
+    for (const effect of transaction.effects) if (effect.is(setAnswer)) return effect.value ? answerAt(effect.value, spot(moved), transaction.state) : Decoration.none;
+    return moved;
+  },
+  provide: (field) => EditorView.decorations.from(field),
+});
+
+function answerAt(answer, before, { doc }) {
+  const { from, to } = before ?? answer;
+  const end = Math.min(to, doc.length);
+  const struck = from < end ? [Decoration.mark({ class: "replaced" }).range(from, end)] : [];
+  return Decoration.set([...struck, Decoration.widget({ widget: new AnswerWidget(answer), side: 1 }).range(end)], true);
+}
+
+/** Return the range that an answer stands for, or null if there is none. */
+function spot(decorations) {
+  const found = [];
+  for (const cursor = decorations.iter(); cursor.value; cursor.next()) found.push(cursor.from, cursor.to);
+  return found.length ? { from: Math.min(...found), to: Math.max(...found) } : null;
+}
+
+/** What a run wrote, shown at the caret without being part of the text. */
+class AnswerWidget extends WidgetType {
+  constructor(answer) {
+    super();
+    this.answer = answer;
+  }
+
+  eq({ answer }) {
+    return answer.text === this.answer.text && answer.runId === this.answer.runId && answer.broken === this.answer.broken;
+  }
+
+  toDOM() {
+    const element = document.createElement("span");
+    element.dataset.testid = "ai-output";
+    this.updateDOM(element);
+    return element;
+  }
+
+  updateDOM(element) {
+    const { text, runId, broken = [] } = this.answer;
+    element.className = `answer-text ${runId ? "done" : "writing"}`;
+    if (runId) element.dataset.run = runId;
+    else element.removeAttribute("data-run");
+    element.replaceChildren(...brokenParts(text, broken));
+    return true;
+  }
+
+  ignoreEvent() {
+    return true;
+  }
+}
+
+/** Split an answer where a rule is broken; each such part says which rule. */
+function brokenParts(text, broken) {
+  const found = broken.filter(({ from, to }) => from < to && to <= text.length).sort((one, two) => one.from - two.from);
+  const parts = [];
+  let at = 0;
+  for (const { from, to, constraint } of found) {
+    if (from < at) continue;
+    const mark = document.createElement("mark");
+    mark.title = constraint;
+    mark.append(text.slice(from, to));
+    parts.push(text.slice(at, from), mark);
+    at = to;
+  }
+  return [...parts, text.slice(at)];
+}
+
+/** Make the editor inside a shadow root, where its styles need no exception from the policy. */
+export function makeManuscript() {
+  const root = byId("manuscript").attachShadow({ mode: "open", delegatesFocus: true });
+  view = new EditorView({ root, parent: root, state: stateOf("") });
+}
+
+function stateOf(text, { anchor = 0, cursor = 0, isLocked = false } = {}) {
+  const positions = returnsOf(text);
+  const plain = text.replaceAll("\r\n", "\n");
+  const [from, to] = [anchor, cursor].map((at) => Math.min(plain.length, withoutReturns(positions, at)));
+  return EditorState.create({
+    doc: plain,
+    selection: { anchor: from, head: to },
+    extensions: [
+      wording.of(phrases()), history(), drawSelection(), search({ top: true }), EditorView.lineWrapping,
+      EditorState.readOnly.of(isLocked),
+      keymap.of([{ key: "Alt-Enter", run: openName }, ...searchKeymap, ...historyKeymap, ...defaultKeymap]),
+      returns.init(() => positions), coverage, names, answers, manuscriptTheme,
+      EditorView.updateListener.of(updated),
+      EditorView.domEventHandlers({ click: clicked }),
+    ],
+  });
+}
+
+function updated(update) {
+  const isOutside = update.transactions.some((one) => one.annotation(fromOutside));
+  if (isOutside) return;
+  if (update.docChanged) signal("typed", { changes: update.changes, before: update.startState });
+  if (update.selectionSet || update.docChanged) signal("caret", caret());
+}
+
+function clicked(event) {
+  const name = event.target.closest?.(".name");
+  if (name && view.state.selection.main.empty) signal("name", { sourceRef: name.dataset.source, from: name.getBoundingClientRect() });
+  return false;
+}
+
+/** Open the card of the name at the caret. */
+function openName({ state, coordsAtPos }) {
+  const at = state.selection.main.head;
+  let found = "";
+  state.field(names).between(at, at, (_from, _to, { spec }) => { found = spec.attributes["data-source"]; });
+  if (!found) return false;
+  const { left, right, top, bottom } = coordsAtPos.call(view, at);
+  signal("name", { sourceRef: found, from: { left, right, top, bottom } });
+  return true;
+}
+
+/** Return caret and selection as positions in the file. */
+export function caret() {
+  const { anchor, head } = view.state.selection.main;
+  return { anchor: toFile(view.state, anchor), cursor: toFile(view.state, head) };
+}
+
+const toFile = (state, at) => at + crossings(state.field(returns), at);
+
+/** Return a position of the file as one of the editor. */
+function toEditor(state, at) {
+  return withoutReturns(state.field(returns), at);
+}
+
+/** Return the changes of an update as edits of the file, to be applied in order. */
+export function editsOf({ changes, before }) {
+  const edits = [];
+  changes.iterChanges((from, to, _start, _end, inserted) => {
+    edits.unshift({ from: toFile(before, from), to: toFile(before, to), text: inserted.toString() });
+  });
+  return edits; // from the end of the text to its beginning, so that none moves another
+}
+
+/** Show another document, with the caret where the author left it. */
+export function openText(text, options) {
+  view.setState(stateOf(text, options));
+  revealCaret();
+}
+
+/** Take over what changed in the file; caret, selection and scroll stay at the same words. */
+export function followText(text) {
+  const positions = returnsOf(text);
+  const plain = text.replaceAll("\r\n", "\n");
+  const old = view.state.doc.toString();
+  let head = 0;
+  while (head < Math.min(old.length, plain.length) && old[head] === plain[head]) head += 1;
+  let tail = 0;
+  while (tail < Math.min(old.length, plain.length) - head && old.at(-1 - tail) === plain.at(-1 - tail)) tail += 1;
+  const scroll = view.scrollSnapshot();
+  view.dispatch({
+    changes: { from: head, to: old.length - tail, insert: plain.slice(head, plain.length - tail) },
+    effects: [setReturns.of(positions), scroll],
+    annotations: [fromOutside.of(true)],
+  });
+  return caret();
+}
+
+export function showCoverage(ranges) {
+  view.dispatch({ effects: setCoverage.of(ranges) });
+}
+
+export function showNames(found) {
+  view.dispatch({ effects: setNames.of(found) });
+}
+
+/** Show what a run writes in the place of `selection`, or at the caret where it is empty; null takes it away. */
+export function showAnswer(answer) {
+  const { state } = view;
+  view.dispatch({ effects: setAnswer.of(answer && { ...answer, from: toEditor(state, answer.from), to: toEditor(state, answer.to) }) });
+}
+
+/** Write the answer into the text where it is shown, as if the author had typed it. */
+export function takeAnswer(text) {
+  const { from, to } = spot(view.state.field(answers)) ?? view.state.selection.main;
+  view.dispatch({ changes: { from, to, insert: text }, selection: { anchor: from + text.length }, effects: setAnswer.of(null), userEvent: "input.complete" });
+  view.focus();
+}
+
+/** Undo what was typed last. */
+export const undoTyping = () => undo(view);
+
+/** Bring the caret into view with most of the room above it, where the text is that led to it. */
+function revealCaret() {
+  const yMargin = Math.round(view.scrollDOM.clientHeight * 0.3);
+  view.dispatch({ effects: EditorView.scrollIntoView(view.state.selection.main.head, { y: "end", yMargin }) });
+}
+
+/** Put the caret or the selection somewhere and bring it into view. */
+export function select(from, to = from) {
+  const [anchor, head] = [from, to].map((at) => Math.min(view.state.doc.length, toEditor(view.state, at)));
+  view.dispatch({ selection: { anchor, head }, effects: EditorView.scrollIntoView(head, { y: "center" }) });
+}
+
+/** Select the paragraph of the caret, or the last one before it that is not blank. */
+export function selectParagraph() {
+  const { doc, selection } = view.state;
+  let line = doc.lineAt(selection.main.head);
+  while (!line.text.trim() && line.number > 1) line = doc.line(line.number - 1);
+  view.dispatch({ selection: { anchor: line.from, head: line.to }, scrollIntoView: true });
+  view.focus();
+}
+
+export const focusText = () => view.focus();
+export const hasFocus = () => view.hasFocus;
+export const findInText = () => openSearchPanel(view);
+export const currentText = () => view.state.doc.toString();
+
+/** Speak the language of the page. */
+export function translateText() {
+  view.dispatch({ effects: wording.reconfigure(phrases()) });
+}
+
+function phrases() {
+  const spoken = ["Find", "Replace", "next", "previous", "all", "match case", "regexp", "by word", "replace", "replace all", "close"];
+  return [
+    EditorState.phrases.of(Object.fromEntries(spoken.map((one) => [one, string(`editor ${one}`)]))),
+    EditorView.contentAttributes.of({ "aria-label": string("manuscript"), spellcheck: "false", tabindex: "0" }),
+  ];
+}

@@ -1,0 +1,143 @@
+// A run of a skill: its answer grows at the caret; then the author takes it, asks again or forgets it.
+
+import { byId, button, fill, h } from "./dom.js";
+import { compareFrom, inspection, refresh, settled } from "./inspection.js";
+import { errorText, string } from "./language.js";
+import { showAnswer, takeAnswer, undoTyping } from "./manuscript.js";
+import { sendTyped } from "./openDocument.js";
+import { place, whereabouts } from "./place.js";
+import { invoke, isConnected, on } from "./rpc.js";
+import { signal, when } from "./signals.js";
+import { toast } from "./undo.js";
+
+const SHOWN = 8;
+const state = { runId: null, attempt: 1, text: "", from: 0, to: 0, done: null, failure: null };
+
+/** Run the chosen skill; `named` are broken rules to name in the instruction. */
+export async function run(named = []) {
+  if (byId("run").disabled) return;
+  await forget();
+  await sendTyped();
+  Object.assign(state, { runId: `run_${crypto.randomUUID().replaceAll("-", "").slice(0, 20)}`, attempt: 1, text: "", ...spot(), failure: null });
+  enableRun();
+  show();
+  const input = [place.instruction, ...(named.length ? [string("againInput", named.join("\n"))] : [])].filter(Boolean).join("\n\n");
+  const { runId } = state;
+  const answer = await invoke("ai:skill:run", { ...whereabouts(), ...(input ? { input } : {}), runId, stream: true });
+  if (state.runId !== runId) return;
+  state.runId = null;
+  if (answer.ok) finish(runId, answer.data);
+  else Object.assign(state, { failure: answer.error, text: "" });
+  enableRun();
+  show();
+  signal("ran");
+}
+
+/** Return what the answer stands for: the selection, or the caret. */
+function spot() {
+  const { cursorPosition, selection } = whereabouts();
+  return { from: selection?.from ?? cursorPosition, to: cursorPosition };
+}
+
+async function finish(runId, data) {
+  Object.assign(state, { text: data.output, done: { runId, ...data } });
+  await settled();
+  if (inspection.real) compareFrom(inspection.real, "run");
+  refresh();
+}
+
+const broken = () => state.done?.verdict.violations ?? [];
+const brokenRules = () => [...new Set(broken().map((one) => one.constraint))];
+
+function show() {
+  const { runId, text, from, to, done, failure } = state;
+  const marks = broken().map((one) => ({ from: one.from, to: one.to, constraint: one.constraint }));
+  showAnswer(runId || done ? { text, from, to, runId: done?.runId, broken: marks } : null);
+  const bar = byId("run-bar");
+  bar.hidden = !(runId || done || failure);
+  if (failure) fill(bar, ...failed(failure));
+  else if (runId) fill(bar, h("p", {}, string("running")));
+  else if (done) fill(bar, ...verdict(done), h("p", { class: "row" }, ...choices()));
+}
+
+function failed(error) {
+  const shut = button(string("close"), forget, { class: "small" });
+  if (error.code === "CANCELED") return [h("p", { class: "row" }, string("stopped"), button(string("again"), () => run(), { class: "small" }), shut)];
+  return [h("p", { class: "bad" }, errorText(error)), h("p", { class: "row" }, button(string("again"), () => run(), { class: "small primary" }),
+    error.code.startsWith("AI_") ? button(string("openAi"), () => signal("drawer", "ai-box"), { class: "small" }) : null, shut)];
+}
+
+/** Say which rules the answer breaks, and which nobody could check. */
+function verdict({ verdict: { violations, unchecked }, provider, usage }) {
+  const rules = brokenRules();
+  const read = usage.inputTokens === undefined ? "" : string("readFromCache", usage.cacheReadTokens ?? 0, usage.inputTokens);
+  return [
+    h("p", { class: violations.length ? "bad" : "good", id: "verdict" }, violations.length ? string("violations", rules.length) : string("passed"),
+      unchecked.length ? ` · ${string("unchecked", unchecked.length)}` : ""),
+    rules.length ? h("ul", { class: "broken" }, ...rules.slice(0, SHOWN).map((rule) => h("li", {}, rule, ...quotesOf(rule)))) : null,
+    unchecked.length ? h("details", {}, h("summary", {}, string("uncheckedWhy")), h("ul", {}, ...unchecked.slice(0, 20).map((one) => h("li", {}, `${one.constraint} — ${one.reason}`)))) : null,
+    read ? h("p", { class: "faint" }, read) : null,
+    provider === "fake" ? h("p", { class: "faint" }, string("fake"), " ", button(string("openAi"), () => signal("drawer", "ai-box"), { class: "link" })) : null,
+  ];
+}
+
+const quotesOf = (rule) => [...new Set(broken().filter((one) => one.constraint === rule && one.quote).map((one) => one.quote))].flatMap((quote) => [" ", h("mark", {}, quote)]);
+
+function choices() {
+  const rules = brokenRules();
+  return [
+    button(string("take"), take, { class: "primary", id: "take" }),
+    button(string(rules.length ? "againNamed" : "again"), () => run(rules), { id: "again" }),
+    button(string("forget"), forget, { id: "forget" }),
+  ];
+}
+
+/** Write the answer into the text; only what is taken is remembered. */
+async function take() {
+  const { done, text } = state;
+  const answer = await invoke("ai:run:accept", { projectId: place.projectId, runId: done.runId });
+  if (!answer.ok) return toast(errorText(answer.error));
+  takeAnswer(text);
+  Object.assign(state, { done: null, text: "" });
+  show();
+  return toast(string("taken"), async () => {
+    await invoke("ai:run:discard", { projectId: place.projectId, runId: done.runId });
+    undoTyping();
+    refresh();
+  });
+}
+
+/** Drop the answer; no later prompt remembers it. */
+async function forget() {
+  const { done } = state;
+  Object.assign(state, { done: null, text: "", failure: null });
+  show();
+  if (done) await invoke("ai:run:discard", { projectId: place.projectId, runId: done.runId });
+}
+
+function showDelta(event) {
+  if (event.runId !== state.runId) return;
+  if (event.attempt !== state.attempt) state.text = "";
+  state.attempt = event.attempt;
+  state.text += event.delta;
+  showAnswer({ text: state.text, from: state.from, to: state.to });
+}
+
+/** Enable what can be used now. */
+export function enableRun() {
+  const isRunning = state.runId !== null;
+  byId("run").disabled = isRunning || !isConnected() || !place.projectId || !place.documentId;
+  byId("cancel").hidden = !isRunning;
+}
+
+export function listenToRun() {
+  byId("composer").addEventListener("submit", (event) => {
+    event.preventDefault();
+    run();
+  });
+  byId("cancel").addEventListener("click", () => invoke("ai:skill:cancel", { runId: state.runId }));
+  on("ai:skill:stream", showDelta);
+  when("language", show);
+  when("document", forget);
+  when(["place", "connection"], enableRun);
+}

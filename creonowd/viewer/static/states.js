@@ -1,0 +1,105 @@
+// What the page says when there is nothing to show: each state says what to do, and offers it.
+
+import { retryNow } from "./connection.js";
+import { byId, button, copyButton, fill, h } from "./dom.js";
+import { inspection, refresh } from "./inspection.js";
+import { errorText, string, time } from "./language.js";
+import { selectParagraph } from "./manuscript.js";
+import { beginDocument, openProblem } from "./openDocument.js";
+import { place } from "./place.js";
+import { invoke } from "./rpc.js";
+import { signal, when } from "./signals.js";
+import { toast } from "./undo.js";
+
+const FIRST_CHAPTER = "chapters/01.md";
+const state = { connection: "connecting", projects: null, documents: null, tree: null, watching: true };
+
+
+/** Note what is known, and show what follows from it. */
+export function setState(changes) {
+  Object.assign(state, changes);
+  showStates();
+}
+
+export function showStates() {
+  showConnection();
+  showNotice();
+  showEmpty();
+  showPanelState();
+}
+
+function showConnection() {
+  const badge = byId("connection");
+  badge.textContent = string(state.connection);
+  badge.dataset.state = state.connection;
+}
+
+const command = (text) => h("span", { class: "command" }, h("code", {}, text), copyButton(string("copy"), () => text, { class: "small", done: string("copied"), failed: string("copyFailed") }));
+
+function showNotice() {
+  const box = byId("notice");
+  const contents = notice();
+  box.hidden = !contents;
+  box.dataset.kind = contents?.kind ?? "";
+  fill(box, ...(contents?.parts ?? []));
+}
+
+function notice() {
+  if (state.connection === "refused") return { kind: "refused", parts: [h("p", {}, string("tokenGone")), command("creonowd view")] };
+  if (state.connection === "disconnected") {
+    const stale = inspection.shown ? ` ${string("stale", time(inspection.shown.at))}` : "";
+    return { kind: "lost", parts: [h("p", {}, string("lost") + stale), button(string("tryNow"), retryNow, { class: "small" }), command("creonowd view")] };
+  }
+  if (!state.watching) return { kind: "unwatched", parts: [h("p", {}, string("unwatched")), button(string("lookAgain"), () => refresh("elsewhere"), { class: "small" })] };
+  return null;
+}
+
+/** In the place of the manuscript: no project, no chapters, or a file that cannot be read. */
+function showEmpty() {
+  const contents = emptyContents();
+  const box = byId("text-empty");
+  box.hidden = !contents;
+  byId("manuscript").hidden = Boolean(contents);
+  fill(box, ...(contents ?? []));
+}
+
+function emptyContents() {
+  if (!state.projects) return null;
+  if (!state.projects.length) return [h("h3", {}, string("noProject")), h("p", {}, string("noProjectDo")), command("creonowd view --project ."), h("p", {}, string("noProjectSample")), command("creonowd view --sample")];
+  if (state.documents && !state.documents.length && !place.documentId) {
+    return [h("h3", {}, string("noChapters")), h("p", {}, string("noChaptersDo")), button(string("beginChapter"), () => {
+      beginDocument(FIRST_CHAPTER);
+      showStates();
+    }, { class: "primary", id: "begin-chapter" })];
+  }
+  if (openProblem()) return [h("h3", {}, string("unreadable")), h("p", {}, errorText(openProblem())), button(string("lookAgain"), () => signal("open", { documentId: place.documentId }), {})];
+  return null;
+}
+
+/** In the panel: waiting, an error that is not about size, or no folder of notes yet. */
+function showPanelState() {
+  const box = byId("state");
+  const { failure, shown } = inspection;
+  box.dataset.state = failure ? "error" : shown ? (shown.request.whatIf ? "whatIf" : "ready") : place.documentId ? "loading" : "empty";
+  byId("panel").classList.toggle("stale", Boolean(failure && !failure.details?.tokens) || state.connection === "disconnected");
+  byId("tabs-box").hidden = !shown;
+  const parts = [];
+  if (failure?.code === "SKILL_SELECTION_REQUIRED") parts.push(string("needsSelection"), " ", button(string("selectParagraph"), selectParagraph, { class: "small", id: "select-paragraph" }));
+  else if (failure && !failure.details?.tokens) parts.push(errorText(failure), shown ? ` ${string("stale", time(shown.at))}` : "", " ", button(string("lookAgain"), () => refresh(), { class: "small" }));
+  else if (!shown && place.documentId && state.connection === "connected") parts.push(string("loading"));
+  else if (state.tree === false && state.projects?.length) parts.push(string("noTree"), " ", button(string("makeTree"), makeTree, { class: "small", id: "make-tree" }));
+  fill(box, ...parts);
+}
+
+async function makeTree() {
+  const answer = await invoke("viewer:tree", { projectId: place.projectId, make: true });
+  if (!answer.ok) return toast(errorText(answer.error));
+  setState({ tree: true });
+  signal("subjects");
+  return toast(string("treeMade"));
+}
+
+export function listenToStates() {
+  when("connection", (connection) => setState({ connection }));
+  when(["inspected", "failed", "language", "document"], showStates);
+}

@@ -1,0 +1,194 @@
+"""Stories: the manuscript in the desk has a real caret, and what is typed shows its effect at once."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from e2e.viewer.page import Viewer
+
+CHAPTER = "chapters/03-水文站.md"
+WITHIN_MS = 400
+
+pytestmark = pytest.mark.xdist_group("another browser")
+
+
+def test_caret_and_selection_are_the_place_of_the_prompt(viewer: Viewer) -> None:
+    text = (viewer.root / CHAPTER).read_text(encoding="utf-8")
+    viewer.put_caret(text.index("父亲"))
+    viewer.page.keyboard.press("Shift+ArrowRight")
+    viewer.page.keyboard.press("Shift+ArrowRight")
+
+    place = text.index("父亲")
+    selection = f'"selection":{{"from":{place},"to":{place + 2}}}'
+    viewer.wait_until(lambda: selection in viewer.traffic[-2] + viewer.traffic[-1])
+    assert [int(viewer.where()[key]) for key in ("from", "at")] == [place, place + 2]
+
+
+def test_what_is_typed_is_a_scratch_copy_and_can_be_discarded(viewer: Viewer) -> None:
+    before = (viewer.root / CHAPTER).read_bytes()
+    viewer.put_caret(0)
+
+    viewer.page.keyboard.type("只存在于草稿里的一句。")
+
+    expect(viewer.layer("immediate")).to_contain_text("只存在于草稿里")
+    expect(viewer.at("#text-note")).to_contain_text("草稿副本")
+    viewer.picture("scratch")
+    assert (viewer.root / CHAPTER).read_bytes() == before
+    viewer.page.keyboard.press("Control+z")
+    expect(viewer.text).not_to_contain_text("只存在于草稿里")
+    viewer.page.keyboard.press("Control+y")
+    expect(viewer.text).to_contain_text("只存在于草稿里")
+    viewer.at("#text-actions").get_by_role("button", name="放弃").click()
+    expect(viewer.text).not_to_contain_text("只存在于草稿里")
+    expect(viewer.layer("immediate")).not_to_contain_text("只存在于草稿里")
+    expect(viewer.at("#text-note")).to_be_empty()
+
+
+def test_typing_shows_its_effect_while_one_types_on(viewer: Viewer) -> None:
+    """Three seconds of keys without a pause; no effect comes later than 400 ms after its key."""
+    viewer.put_caret(0)
+    viewer.page.evaluate(
+        """async () => {
+          const {when} = await import("/signals.js");
+          const {inspection} = await import("/inspection.js");
+          window.keys = [];
+          window.waits = [];
+          when("typed", () => window.keys.push(performance.now()));
+          when("inspected", () => {
+            const text = inspection.shown.result.layersDetail.immediate.content;
+            const count = text.split("x").length - 1;
+            const now = performance.now();
+            while (window.waits.length < Math.min(count, window.keys.length)) {
+              window.waits.push(now - window.keys[window.waits.length]);
+            }
+          });
+        }"""
+    )
+
+    viewer.page.keyboard.type("x" * 60, delay=50)
+
+    viewer.wait_until(lambda: viewer.page.evaluate("window.waits.length === 60"))
+    waits = sorted(viewer.page.evaluate("window.waits"))
+    assert waits[len(waits) // 2] < WITHIN_MS
+    assert len([one for one in waits if one < WITHIN_MS]) >= 50, waits
+
+
+def test_chinese_is_composed_without_a_half_word_in_the_prompt(viewer: Viewer) -> None:
+    viewer.put_caret(0)
+    keyboard: Any = viewer.page.context.new_cdp_session(viewer.page)
+    for shown in ("shui", "水"):
+        keyboard.send(
+            "Input.imeSetComposition", {"text": shown, "selectionStart": 1, "selectionEnd": 1}
+        )
+    expect(viewer.text).to_contain_text("水# 第三章")
+
+    keyboard.send("Input.insertText", {"text": "水漫"})
+
+    expect(viewer.text).to_contain_text("水漫# 第三章")
+    expect(viewer.layer("immediate")).to_contain_text("水漫# 第三章")
+    text = viewer.text.inner_text()
+    assert "shui" not in text
+    assert text.count("水漫# 第三章") == 1
+    viewer.page.keyboard.press("Control+z")
+    expect(viewer.text).not_to_contain_text("水漫")
+
+
+def test_a_file_with_carriage_returns_keeps_its_places(viewer: Viewer) -> None:
+    text = "# 第四章\r\n\r\n第一段。\r\n\r\n第二段，到此为止。\r\n"
+    viewer.write("chapters/04-灯.md", text)
+    viewer.at("#chapters .chapter", has_text="第四章").click()
+    expect(viewer.at("#document-title")).to_have_text("第四章")
+
+    viewer.text.press("Control+End")
+    viewer.page.keyboard.type("新的")
+
+    expect(viewer.layer("immediate")).to_contain_text("到此为止。\n新的")
+    assert int(viewer.where()["at"]) == len(text) + 2
+    viewer.put_caret(text.index("第二段"))
+    viewer.page.keyboard.type("插")
+    expect(viewer.layer("immediate")).to_contain_text("插第二段")
+
+
+def test_a_change_of_the_file_moves_neither_caret_nor_scroll(viewer: Viewer) -> None:
+    lines = "".join(f"第{n}句，水位没有变。\n\n" for n in range(200))
+    viewer.write(CHAPTER, lines)
+    viewer.wait_for_text("第199句")
+    viewer.put_caret(lines.index("第100句"), anchor=lines.index("第99句"))
+    viewer.page.wait_for_timeout(100)
+    scroller = viewer.at(".cm-scroller")
+    top = scroller.evaluate("(one) => one.scrollTop")
+
+    viewer.write(CHAPTER, lines + "最后又添了一句。")
+
+    viewer.wait_for_text("又添了一句")
+    assert scroller.evaluate("(one) => one.scrollTop") == top
+    where = viewer.where()
+    assert [int(where["from"]), int(where["at"])] == [lines.index("第99句"), lines.index("第100句")]
+
+
+def test_a_draft_survives_a_change_of_the_file_and_says_so(viewer: Viewer) -> None:
+    viewer.put_caret(0)
+    viewer.page.keyboard.type("我的草稿。")
+    expect(viewer.at("#text-note")).to_contain_text("草稿副本")
+
+    viewer.write(CHAPTER, "别人写的。")
+
+    expect(viewer.at("#text-note")).to_contain_text("文件在别处改过")
+    expect(viewer.text).to_contain_text("我的草稿。")
+    viewer.at("#text-actions").get_by_role("button", name="放弃").click()
+    expect(viewer.text).to_have_text("别人写的。")
+
+
+def test_names_are_underlined_and_what_is_not_seen_is_dimmed(viewer: Viewer) -> None:
+    viewer.write(".creonow/characters/沈青禾.md", "---\nname: 沈青禾\ninject: never\n---\n医生。\n")
+    viewer.write(CHAPTER, "开头的一段。\n\n" * 600 + "老周看见沈青禾。")
+    viewer.at("#chapters .chapter").last.click()
+    viewer.text.press("Control+End")
+
+    expect(viewer.at(".name.in", has_text="老周")).to_be_visible()
+    expect(viewer.at(".name:not(.in)", has_text="沈青禾")).to_be_visible()
+    viewer.text.press("Control+Home")
+    expect(viewer.at(".unseen-text").first).to_be_visible()
+    faint = viewer.at(".unseen-text").first.evaluate("(one) => getComputedStyle(one).color")
+    assert faint != viewer.text.evaluate("(one) => getComputedStyle(one).color")
+
+
+def test_a_secret_in_the_manuscript_is_masked_and_stays_in_its_file(viewer: Viewer) -> None:
+    secret = "sk-proj-Q7fK2mX9pL4vB8nT1wZ6cR3yH5dJ0sGa"
+    viewer.write(CHAPTER, f"他写下 {secret} 就走了。")
+    expect(viewer.text).to_contain_text("█" * len(secret))
+
+    viewer.text.press("Control+End")
+    viewer.page.keyboard.type("门没关。")
+
+    expect(viewer.layer("immediate")).to_contain_text("他写下 ***REDACTED*** 就走了。门没关。")
+    assert secret not in "".join(viewer.traffic)
+
+
+def test_a_skill_that_needs_a_selection_offers_one(viewer: Viewer) -> None:
+    viewer.at("#skill").select_option("builtin:polish")
+
+    expect(viewer.at("#state")).to_contain_text("请在正文里选一段")
+    viewer.at("#select-paragraph").click()
+
+    expect(viewer.at("#headline")).to_contain_text("「润色」看得到")
+    assert int(viewer.where()["from"]) < int(viewer.where()["at"])
+
+
+def test_a_reload_comes_back_to_the_same_place(viewer: Viewer) -> None:
+    viewer.at("#chapters .chapter").first.click()
+    expect(viewer.at("#document-title")).to_have_text(re.compile("第一章"))
+    viewer.put_caret(12)
+    viewer.at("#skill").select_option("general")
+    viewer.tab("prompt")
+    before = viewer.where()
+
+    viewer.page.reload()
+
+    expect(viewer.at("#document-title")).to_have_text(re.compile("第一章"))
+    expect(viewer.at("#tab-prompt")).to_have_attribute("aria-selected", "true")
+    expect(viewer.at("#prompt .span").first).to_be_visible()
+    expect(viewer.at("#skill")).to_have_value("general")
+    assert viewer.where() == before
