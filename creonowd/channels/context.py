@@ -5,6 +5,7 @@ import structlog
 from creonowd.context.inspection import InspectMeta, InspectResult, inspect
 from creonowd.context.result import AssembleResult
 from creonowd.context.system_prompt import PrefixComparison
+from creonowd.engine.about import explain_context, list_subjects
 from creonowd.engine.answers import answer_client
 from creonowd.engine.assembly import (
     ASSEMBLY_ERRORS,
@@ -59,6 +60,12 @@ async def inspect_context(session: Session, params: InspectContext) -> InspectRe
     return inspect(result.assembly, comparison, result.target, meta, parts)
 
 
+_ERRORS = (
+    *ASSEMBLY_ERRORS,
+    ErrorCode.CONTEXT_TOKENIZER_MISMATCH,
+    ErrorCode.CONTEXT_BUDGET_INVALID_RATIO,
+    ErrorCode.CONTEXT_BUDGET_INVALID_MINIMUM,
+)
 CHANNELS = (
     Channel(
         "context:assemble",
@@ -70,11 +77,14 @@ CHANNELS = (
         inspect_context,
         role=Role.OWNER,
         refusal=ErrorCode.CONTEXT_INSPECT_FORBIDDEN,
-        errors=(
-            *ASSEMBLY_ERRORS,
-            ErrorCode.CONTEXT_TOKENIZER_MISMATCH,
-            ErrorCode.CONTEXT_BUDGET_INVALID_RATIO,
-            ErrorCode.CONTEXT_BUDGET_INVALID_MINIMUM,
-        ),
+        errors=_ERRORS,
     ),
+    Channel(
+        "context:explain",
+        explain_context,
+        role=Role.OWNER,
+        refusal=ErrorCode.CONTEXT_INSPECT_FORBIDDEN,
+        errors=_ERRORS,
+    ),
+    Channel("context:subjects", list_subjects),
 )

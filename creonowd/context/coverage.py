@@ -161,6 +161,8 @@ def coverage(
     texts: Mapping[str, DocumentText],
     secrets: list[RedactionEvidence],
     positions: Positions,
+    *,
+    chinese: bool = False,
 ) -> Coverage:
     """Return what an assembly shows of the documents whose texts are given."""
     plan, told = assembly.plan, _told(assembly)
@@ -179,7 +181,10 @@ def coverage(
     pairs = list(zip(paths, listed, strict=False))
     return Coverage(
         documents=[_converted(one, texts[path].text, positions) for path, one in pairs],
-        headline=_headline(assembly, dict(pairs), texts, secrets),
+        headline=replace(
+            _headline(assembly, dict(pairs), texts, secrets),
+            skill_name=plan.skill.names.text(chinese=chinese) or plan.skill.name,
+        ),
     )
 
 

@@ -238,10 +238,7 @@ def inspect(
 ) -> InspectResult:
     """Return what an assembly is made of."""
     shown = parts or InspectParts()
-    short = (
-        d for d in assembly.decisions() if d.is_short and d.evidence.rule in _GROWS_WITH_BUDGET
-    )
-    first_short = min(map(_growth_order, short), default=len(_FILL_ORDER))
+    first_short = _first_short(assembly)
     return InspectResult(
         **asdict(provenance(assembly, comparison, target)),
         layers_detail=LayerDetails(
@@ -294,6 +291,19 @@ def _detail(
         budget_tokens=allowances.share(layer),
         minimum_tokens=allowances.minimum(layer),
     )
+
+
+def fits_with(assembly: Assembly, decision: Decision) -> int | None:
+    """Return how much more budget keeps all of a candidate; None if that cannot be promised."""
+    return _fits_with(assembly.plan.allowances, decision, _first_short(assembly))
+
+
+def _first_short(assembly: Assembly) -> int:
+    """Return which layer would get the tokens of a larger budget first."""
+    short = (
+        d for d in assembly.decisions() if d.is_short and d.evidence.rule in _GROWS_WITH_BUDGET
+    )
+    return min(map(_growth_order, short), default=len(_FILL_ORDER))
 
 
 def _fits_with(allowances: Allowances, decision: Decision, first_short: int) -> int | None:

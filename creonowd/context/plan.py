@@ -13,7 +13,7 @@ from creonowd.context.fragment import Layer, Omission, Span
 from creonowd.context.language import CHINESE, ManuscriptLanguage, PromptFrame
 from creonowd.context.notice import Caution
 from creonowd.context.story import Story, StoryDocument, StoryPlace
-from creonowd.errors import WarningCode
+from creonowd.errors import WarningCode, Wording
 from creonowd.model import Model
 from creonowd.text import count_line_ends
 from creonowd.tokens.boundaries import (
@@ -80,16 +80,27 @@ class Need(StrEnum):
     """
 
     ALWAYS = "always"
+    """Every skill gets it."""
     SURROUNDING = "surrounding"
+    """The text around the cursor."""
     USER_PREFERENCES = "user_preferences"
+    """The rules of the memory."""
     STYLE_GUIDE = "style_guide"
+    """Style guide and terms."""
     CHARACTERS = "characters"
+    """Characters, and the texts of the settings."""
     OUTLINE = "outline"
+    """Outlines, and threads of the plot."""
     RECENT_SUMMARY = "recent_summary"
+    """What accepted runs wrote here."""
     KNOWLEDGE_GRAPH = "knowledge_graph"
+    """What a knowledge graph offers."""
     RETRIEVAL = "retrieval"
+    """Passages of other chapters."""
     SYNOPSIS = "synopsis"
+    """The story so far."""
     EVIDENCE = "evidence"
+    """Cards that come when they are mentioned; `characters` or `knowledge_graph` asks for them."""
 
 
 class Summary(StrEnum):
@@ -175,6 +186,7 @@ class SkillNeeds(Model):
 
     skill_id: str
     name: str = ""
+    names: Wording = Wording("", "")
     rules: ContextRules | None = None
     task: Task = Task()
     target_tokens: int | None = None

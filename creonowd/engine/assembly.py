@@ -640,6 +640,7 @@ def _skill_needs(entry: LibraryEntry) -> SkillNeeds:
     return SkillNeeds(
         skill_id=entry.id,
         name=entry.name,
+        names=entry.names,
         rules=entry.skill.context_rules,
         target_tokens=entry.skill.target_tokens,
         requires_selection=entry.skill.requires_selection,

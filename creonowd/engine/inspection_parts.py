@@ -21,7 +21,7 @@ from creonowd.context.result import break_points, redaction_evidence
 from creonowd.context.source import query_for
 from creonowd.engine.assembly import ClientAssembly
 from creonowd.engine.services import Session
-from creonowd.errors import DaemonError
+from creonowd.errors import DaemonError, Language
 from creonowd.redaction import Redactor
 from creonowd.retrieval.query import terms_of
 from creonowd.sources.passage_source import reasons
@@ -59,7 +59,13 @@ async def inspection_parts(
     places: dict[Extent, DocumentRange] = {}
     if ShownPart.COVERAGE in asked:
         texts = await document_texts(session, project, assembly)
-        covered = coverage(assembly, texts, redaction_evidence(assembly), positions)
+        covered = coverage(
+            assembly,
+            texts,
+            redaction_evidence(assembly),
+            positions,
+            chinese=session.connection.language is Language.CHINESE,
+        )
         places = dict(_places(assembly, texts, positions))
     prompt: PromptText | UnsetType = UNSET
     if ShownPart.PROMPT in asked:

@@ -73,9 +73,13 @@ class Inject(StrEnum):
     """When an entity enters a prompt: in Rules, as a retrieved chunk, or not by itself."""
 
     ALWAYS = "always"
+    """With every prompt of a skill that reads such texts."""
     MENTIONED = "mentioned"
+    """When the text near the cursor or the request names it."""
     MANUAL = "manual"
+    """When the selection or the request names it."""
     NEVER = "never"
+    """Not at all."""
 
 
 class Entity(Model):

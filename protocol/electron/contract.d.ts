@@ -437,6 +437,47 @@ export interface CancelledRun {
   canceled: boolean;
 }
 
+/** Why something is not in a prompt. */
+export type Cause =
+  /** Its file has a fault or cannot be read. */
+  | "broken_file"
+  /** The same text is in the prompt already. */
+  | "duplicate"
+  /** Its file says nothing of its own. */
+  | "empty"
+  /** It lies after the cursor in the story. */
+  | "future"
+  /** Its file is ignored. */
+  | "ignored"
+  /** The index of passages is still being built. */
+  | "index_building"
+  /** The budget gives its layer nothing. */
+  | "layer_off"
+  /** It holds only up to an earlier place of the story. */
+  | "no_longer"
+  /** It shares too little with the text at the cursor to be found. */
+  | "no_shared_words"
+  /** It comes only when it is mentioned, or there is room only for those that are. */
+  | "not_mentioned"
+  /** It holds only from a later place of the story on. */
+  | "not_yet"
+  /** It lies outside of the text around the cursor that the skill reads. */
+  | "outside_window"
+  /** There was no room. */
+  | "over_budget"
+  /** There are more such pieces than one prompt takes, or this one is too large. */
+  | "over_limit"
+  /** Its file says `inject: manual`, and the author did not name it in the request. */
+  | "set_to_manual"
+  /** Its file says `inject: never`. */
+  | "set_to_never"
+  /** The skill's `context_rules` do not ask for such text. */
+  | "skill_does_not_read"
+  /** What reads such text failed or took too long. */
+  | "source_failed"
+  /** The skill fills its prompt no further than its target. */
+  | "target";
+
 /** What happened to a source of the stable prefix. */
 export type Change =
   /** It was not there before. */
@@ -1489,6 +1530,104 @@ export type ErrorCode =
    */
   | "VERSION_TOO_NEW";
 
+/** Where the author is, as for `context:inspect`, and what the question is about. */
+export interface ExplainContext {
+  /** The project's id, as `project:create` and `project:list` return it. */
+  projectId: string;
+  /** The document: its path below the project's folder with `/` between the names, such as `chapters/07.md`. */
+  documentId: string;
+  /** Where the cursor stands in the document, in the connection's position encoding; past the end counts as the end, with a warning. */
+  cursorPosition: number;
+  /** Decides which sources are read. Without one (absent or null) all are; an unknown one reads everything too, with a warning. */
+  skillId?: string | null;
+  /** The author's instruction; it stands in the task. */
+  additionalInput?: string | null;
+  /** What is selected in the document. */
+  selection?: Selection | null;
+  /** Who would get the prompt; without it, the back end's. */
+  provider?: string | null;
+  /** The model that would get it: it decides how tokens are counted and how large the prompt may be. Without it the skill decides, else the settings, else the budget. */
+  model?: string | null;
+  /** The name of the back end that would get it; without it, the one that answers now. */
+  backend?: string | null;
+  /** The room for the answer; without it, the budget's. */
+  maxOutputTokens?: number | null;
+  /** The version that the client expects; CONTEXT_TOKENIZER_MISMATCH if it is another. */
+  tokenizerVersion?: string | null;
+  /** A name, a chapter, a path, a `sourceRef`, or any words. */
+  about: string;
+  /**
+   * Must be true, else CONTEXT_INSPECT_FORBIDDEN.
+   * @default false
+   */
+  debugMode?: boolean;
+  /** SubjectAnswer for what would be, and change nothing. */
+  whatIf?: WhatIf | null;
+}
+
+/** Whether the model knows something. */
+export type ExplainVerdict =
+  /** It stands in the prompt. */
+  | "in"
+  /** It was considered, and something else came first. */
+  | "left_out"
+  /** It is in the project and was no candidate. */
+  | "never_considered"
+  /** It stands nowhere in the project. */
+  | "not_in_project";
+
+/** The answer to what an author asked about. */
+export interface Explanation {
+  /** Whether the model knows it. */
+  verdict: ExplainVerdict;
+  /** What it is: `person`, `note`, `rule`, `thread`, `chapter`, `passage`, `summary` or `words`. */
+  kind: string;
+  /** What an author calls it. */
+  name: string;
+  /** The answer as a sentence, in the connection's language. */
+  sentence: string;
+  /** What would change it, the best first; none if it is in the prompt. */
+  remedies: Array<Remedy>;
+  /** Where it stands; for a candidate the same as in `trimEvidence`. */
+  sourceRef?: string;
+  /** The document it stands in. */
+  documentId?: string;
+  /** Where it begins in that document. */
+  from?: number;
+  /** Where it ends there. */
+  to?: number;
+  /** Why it is not in the prompt. */
+  cause?: Cause;
+  /** The step that decided, if it was a candidate. */
+  rule?: Rule;
+  /** The layer it belongs to, if it was a candidate. */
+  layer?: Layer;
+  /** Whether only a part of it is in the prompt. */
+  trimmed?: boolean;
+  /** How it begins, redacted: in the prompt, else where it stands. */
+  quote?: string;
+  /** Where it stands in the prompt, as `context:inspect` shows it. */
+  places?: Array<QuotedPlace>;
+  /** Its place among the candidates of its kind, from 1. */
+  rank?: number;
+  /** How many of those there are. */
+  among?: number;
+  /** How many of them are in the prompt. */
+  taken?: number;
+  /** How many more tokens of budget would have kept all of it. */
+  missingTokens?: number;
+  /** What came before it, the best first. */
+  ahead?: Array<RankedAhead>;
+  /** The line of its file that has a fault. */
+  line?: number;
+  /** What is wrong with its file. */
+  problem?: string;
+  /** What was asked about. */
+  about: string;
+  /** Other things that are called so, or places where the words stand. */
+  others: Array<SubjectAnswer>;
+}
+
 /** The absolute path of the archive to write. */
 export interface ExportContextFiles {
   /** The project's id, as `project:create` and `project:list` return it. */
@@ -1921,6 +2060,17 @@ export interface Initialized {
   channels: Array<string>;
 }
 
+/** When an entity enters a prompt: in Rules, as a retrieved chunk, or not by itself. */
+export type Inject =
+  /** With every prompt of a skill that reads such texts. */
+  | "always"
+  /** When the selection or the request names it. */
+  | "manual"
+  /** When the text near the cursor or the request names it. */
+  | "mentioned"
+  /** Not at all. */
+  | "never";
+
 /**
  * The same as for `context:assemble`; `debugMode` must be true.
  *
@@ -2308,6 +2458,12 @@ export interface ListSkills {
   projectId?: string | null;
 }
 
+/** The project whose names are asked for. */
+export interface ListSubjects {
+  /** The project's id, as `project:create` and `project:list` return it. */
+  projectId: string;
+}
+
 /** A document on disk or open in an editor; an open one has a `length`. */
 export interface ListedDocument {
   /** Its path below the project's folder; a secret in the name is hidden, and this name is the one to use. */
@@ -2329,6 +2485,26 @@ export interface LookAtTree {
    * @default false
    */
   make?: boolean;
+/** Something that an author can ask about. */
+export interface ListedSubject {
+  /** What it is. */
+  kind: SubjectKind;
+  /** What it is called. */
+  name: string;
+  /** Where it stands: a path, for a constraint with its id. */
+  sourceRef: string;
+  /** What else it is called. */
+  aliases: Array<string>;
+  /** When a card or a note comes into a prompt. */
+  inject?: Inject;
+  /** The SHA-256 of its file's bytes. */
+  revision?: string;
+  /** The number of a chapter. */
+  number?: number;
+  /** What is wrong with its file, if anything is. */
+  problem?: string;
+  /** The line that is wrong. */
+  line?: number;
 }
 
 /** What the changes of one source cost: each made the stable prefix another one. */
@@ -2421,6 +2597,36 @@ export interface NameMention {
   /** Whether the card is in the prompt; `left_out` was a candidate, `never` was none. */
   state: "in" | "left_out" | "never";
 }
+
+/**
+ * The key of `context_rules` that asks for a source; a source with `always` needs none.
+ *
+ * `evidence` is asked for by either of two: mentioned entities are characters to one skill and
+ * part of the graph to another.
+ */
+export type Need =
+  /** Every skill gets it. */
+  | "always"
+  /** Characters, and the texts of the settings. */
+  | "characters"
+  /** Cards that come when they are mentioned; `characters` or `knowledge_graph` asks for them. */
+  | "evidence"
+  /** What a knowledge graph offers. */
+  | "knowledge_graph"
+  /** Outlines, and threads of the plot. */
+  | "outline"
+  /** What accepted runs wrote here. */
+  | "recent_summary"
+  /** Passages of other chapters. */
+  | "retrieval"
+  /** Style guide and terms. */
+  | "style_guide"
+  /** The text around the cursor. */
+  | "surrounding"
+  /** The story so far. */
+  | "synopsis"
+  /** The rules of the memory. */
+  | "user_preferences";
 
 /** A new constraint; the defaults are type `narrative`, priority 100 and not degradable. */
 export interface NewConstraint {
@@ -2852,6 +3058,26 @@ export interface PutContextFile {
   base64?: string;
 }
 
+/** A place in the prompt. */
+export interface QuotedPlace {
+  /** Where it begins. */
+  from: number;
+  /** Where it ends. */
+  to: number;
+}
+
+/** A candidate that came first. */
+export interface RankedAhead {
+  /** What it is; the same as in `trimEvidence`. */
+  sourceRef: string;
+  /** What an author calls it. */
+  name: string;
+  /** What it takes of the prompt. */
+  tokens: number;
+  /** How well it answers the text at the cursor. */
+  score?: number;
+}
+
 /** Which bytes of a file to read. */
 export interface ReadContextFile {
   /** The project's id, as `project:create` and `project:list` return it. */
@@ -3002,6 +3228,55 @@ export interface RegisteredSource {
   /** How long an assembly waits for it, in milliseconds. */
   timeoutMs: number;
 }
+
+/** One thing that changes the answer; which fields are there depends on `do`. */
+export interface Remedy {
+  /** What to do. */
+  do: RemedyKind;
+  /** What to pin. */
+  sourceRef?: string;
+  /** The budget that would be enough. */
+  totalBudgetTokens?: number;
+  /** The file to change, relative to the project. */
+  path?: string;
+  /** The line to look at. */
+  line?: number;
+  /** The value to set. */
+  inject?: string;
+  /** The key of `context_rules` that would ask for it. */
+  need?: Need;
+  /** The document to go to. */
+  documentId?: string;
+  /** The place to go to, in the connection's position encoding. */
+  position?: number;
+  /** What to mention or to write down. */
+  name?: string;
+}
+
+/** What an author can do about it. */
+export type RemedyKind =
+  /** Use a skill that asks for `need`; no skill at all asks for everything. */
+  | "change_skill"
+  /** Mend the file `path` at `line`. */
+  | "fix_file"
+  /** Stop ignoring the file `path`. */
+  | "include_file"
+  /** Mention `name` in the text, or in the request. */
+  | "mention"
+  /** Go to `position` in `documentId`. */
+  | "move_cursor"
+  /** Pin `sourceRef`. */
+  | "pin"
+  /** Raise the budget to `totalBudgetTokens`. */
+  | "raise_budget"
+  /** Set `inject` of the file `path`. */
+  | "set_inject"
+  /** Try again in a moment. */
+  | "wait"
+  /** Use a skill with a larger `surrounding`; no skill shows as much as fits. */
+  | "widen_window"
+  /** Write down who or what `name` is. */
+  | "write_down";
 
 /** The model to forget about; without one, all. */
 export interface ResetCorrections {
@@ -3615,6 +3890,79 @@ export interface StreamEvent {
   delta: string;
   /** True once, in the last event, however the run ends. */
   done: boolean;
+}
+
+/** What became of one thing that an author asked about. */
+export interface SubjectAnswer {
+  /** Whether the model knows it. */
+  verdict: ExplainVerdict;
+  /** What it is: `person`, `note`, `rule`, `thread`, `chapter`, `passage`, `summary` or `words`. */
+  kind: string;
+  /** What an author calls it. */
+  name: string;
+  /** The answer as a sentence, in the connection's language. */
+  sentence: string;
+  /** What would change it, the best first; none if it is in the prompt. */
+  remedies: Array<Remedy>;
+  /** Where it stands; for a candidate the same as in `trimEvidence`. */
+  sourceRef?: string;
+  /** The document it stands in. */
+  documentId?: string;
+  /** Where it begins in that document. */
+  from?: number;
+  /** Where it ends there. */
+  to?: number;
+  /** Why it is not in the prompt. */
+  cause?: Cause;
+  /** The step that decided, if it was a candidate. */
+  rule?: Rule;
+  /** The layer it belongs to, if it was a candidate. */
+  layer?: Layer;
+  /** Whether only a part of it is in the prompt. */
+  trimmed?: boolean;
+  /** How it begins, redacted: in the prompt, else where it stands. */
+  quote?: string;
+  /** Where it stands in the prompt, as `context:inspect` shows it. */
+  places?: Array<QuotedPlace>;
+  /** Its place among the candidates of its kind, from 1. */
+  rank?: number;
+  /** How many of those there are. */
+  among?: number;
+  /** How many of them are in the prompt. */
+  taken?: number;
+  /** How many more tokens of budget would have kept all of it. */
+  missingTokens?: number;
+  /** What came before it, the best first. */
+  ahead?: Array<RankedAhead>;
+  /** The line of its file that has a fault. */
+  line?: number;
+  /** What is wrong with its file. */
+  problem?: string;
+}
+
+/** What an author can ask about. */
+export type SubjectKind =
+  /** A document of the story. */
+  | "chapter"
+  /** A text of the settings. */
+  | "note"
+  /** A part of a document. */
+  | "passage"
+  /** A card of `characters/`. */
+  | "person"
+  /** A constraint, or a text of the rules. */
+  | "rule"
+  /** What the story so far tells of chapters. */
+  | "summary"
+  /** A thread of the plot. */
+  | "thread"
+  /** Words of the author's own. */
+  | "words";
+
+/** All that an author can ask about by a name. */
+export interface SubjectList {
+  /** People first, then notes, rules, threads, and the chapters in the order of the story. */
+  items: Array<ListedSubject>;
 }
 
 /** What was done, or with `dryRun` would be. */
@@ -4725,6 +5073,8 @@ export interface Channels {
   "context:document:sync": { request: SyncDocument; result: SyncedDocument };
   /** Change a document on disk, if the author allows that; what is not edited stays as it is. */
   "context:document:write": { request: WriteDocument; result: WrittenDocument };
+  /** Say whether the model knows something, and if not, why not and what would change that. */
+  "context:explain": { request: ExplainContext; result: Explanation };
   /** Delete a context file, or all of a conversation's. */
   "context:files:delete": { request: DeleteContextFiles; result: ContextFilesDeleted };
   /** Pack a conversation's context files and rounds into an archive. */
@@ -4753,6 +5103,8 @@ export interface Channels {
   "context:source:register": { request: RegisterSource; result: RegisteredSource };
   /** Stop asking this client. */
   "context:source:unregister": { request: UnregisterSource; result: UnregisteredSource };
+  /** List people, notes, rules, threads and chapters by what they are called. */
+  "context:subjects": { request: ListSubjects; result: SubjectList };
   /** Summarise a tool's result by the table of tools; the same result gives the same summary. */
   "context:tool:compress": { request: CompressToolResult; result: ToolResultCompressed };
   /** Take back a change of a file, byte for byte; CONFLICT if it has changed again since. */
@@ -4890,6 +5242,7 @@ export type RendererChannel =
   | "context:history:clear"
   | "context:history:read"
   | "context:retrieve"
+  | "context:subjects"
   | "context:tool:compress"
   | "initialize"
   | "ipc:invoke"
@@ -4921,6 +5274,7 @@ export type OwnerChannel =
   | "ai:config:set"
   | "context:document:read"
   | "context:document:write"
+  | "context:explain"
   | "context:files:export"
   | "context:files:import"
   | "context:inspect"

@@ -58,6 +58,7 @@ const CHANNELS = [
   "context:history:clear",
   "context:history:read",
   "context:retrieve",
+  "context:subjects",
   "context:tool:compress",
   "project:create",
   "project:delete",

@@ -118,6 +118,8 @@ def _context(call: Call, project: Any) -> None:
     call("context:retrieve", **place, wait=True)
     call("context:assemble", **place, skillId="builtin:continue")
     call("context:inspect", **place, debugMode=True)
+    call("context:explain", **place, debugMode=True, skillId="builtin:continue", about="Mara")
+    call("context:subjects", **of)
     run = call("ai:skill:run", **place, skillId="builtin:continue", input="He learns whose it is.")
     call("ai:run:list", **of, limit=10)
     call("ai:run:accept", **of, runId=run["runId"])

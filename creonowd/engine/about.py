@@ -1,0 +1,743 @@
+"""SubjectAnswer what an author asks: does the model know this, and if not, why not and what to do.
+
+Names and references are looked up, other words are searched for: in the prompt first, then among
+the candidates, then in all documents and files of the project, ignored ones included. Whatever was
+a candidate is answered by the evidence on it. No answer confirms a secret.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from anyio import to_thread
+from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import asdict
+
+from creonowd.context.coverage import DocumentText, chapter_number, chapter_title
+from creonowd.context.evidence import Decision
+from creonowd.context.explanation import (
+    AT_LINE,
+    CAUSE_SENTENCES,
+    FAULT,
+    IS_IN,
+    IS_NOWHERE,
+    IS_SHORTENED,
+    MORE_WOULD_DO,
+    RANKED,
+    Cause,
+    ExplainVerdict,
+    Explanation,
+    QuotedPlace,
+    RankedAhead,
+    Remedy,
+    RemedyKind,
+    SubjectAnswer,
+    best_decision,
+    rivals,
+    verdict_on,
+)
+from creonowd.context.fragment import Action, FragmentKind, Layer, Rule
+from creonowd.context.inspection import fits_with
+from creonowd.context.numerals import whole_number
+from creonowd.context.plan import Need, wants
+from creonowd.context.prompt_spans import PieceKind, PromptText, kind_of, prompt_text
+from creonowd.engine.assembly import AssembleContext, ClientAssembly, WhatIf, assemble_for_client
+from creonowd.engine.inspection_parts import (
+    document_texts,
+    piece_names,
+    positions_of,
+    visible_texts,
+)
+from creonowd.engine.services import Session, may_inspect
+from creonowd.errors import DaemonError, ErrorCode, Language, WarningCode, Wording
+from creonowd.model import Params, Result
+from creonowd.sources.characters import Inject
+from creonowd.sources.project_files import MEMORY, STYLE
+from creonowd.sources.subjects import Subject, SubjectKind, plain, subjects_of
+from creonowd.storage.safe_folder import LinkedFolder
+from creonowd.text import decode_text, file_stem, join_lines
+from creonowd.workspace.creonow_tree import TERMINOLOGY_FILE, is_document, is_outline
+from creonowd.workspace.projects import Project
+
+LONGEST_QUESTION = 400
+LONGEST_QUOTE = 200
+MOST_OTHERS = 8
+MOST_PLACES = 20
+MOST_AHEAD = 5
+MOST_IGNORED, LARGEST_IGNORED = 400, 1024 * 1024
+
+_KINDS = {
+    PieceKind.PERSON: SubjectKind.PERSON,
+    PieceKind.RELATIONS: SubjectKind.PERSON,
+    PieceKind.NOTE: SubjectKind.NOTE,
+    PieceKind.OUTLINE: SubjectKind.NOTE,
+    PieceKind.PREFERENCE: SubjectKind.NOTE,
+    PieceKind.RULE: SubjectKind.RULE,
+    PieceKind.CONSTRAINT: SubjectKind.RULE,
+    PieceKind.THREAD: SubjectKind.THREAD,
+    PieceKind.SUMMARY: SubjectKind.SUMMARY,
+    PieceKind.CHAPTER: SubjectKind.CHAPTER,
+    PieceKind.DOCUMENT: SubjectKind.CHAPTER,
+    PieceKind.PREVIOUS: SubjectKind.CHAPTER,
+}
+_LAYERS = {
+    SubjectKind.PERSON: Layer.RULES,
+    SubjectKind.RULE: Layer.RULES,
+    SubjectKind.NOTE: Layer.SETTINGS,
+    SubjectKind.THREAD: Layer.SETTINGS,
+}
+_GENERAL = Wording("the general profile", "通用")
+_NO_QUESTION = Wording("`about` must not be blank.", "about 不能为空。")
+
+
+class ExplainContext(AssembleContext):
+    """Where the author is, as for `context:inspect`, and what the question is about."""
+
+    about: Annotated[str, Meta(min_length=1, max_length=LONGEST_QUESTION)]
+    """A name, a chapter, a path, a `sourceRef`, or any words."""
+    debug_mode: bool = False
+    """Must be true, else CONTEXT_INSPECT_FORBIDDEN."""
+    what_if: WhatIf | None = None
+    """SubjectAnswer for what would be, and change nothing."""
+
+
+class ListSubjects(Params):
+    """The project whose names are asked for."""
+
+    project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
+
+
+class ListedSubject(Result):
+    """Something that an author can ask about."""
+
+    kind: SubjectKind
+    """What it is."""
+    name: str
+    """What it is called."""
+    source_ref: str
+    """Where it stands: a path, for a constraint with its id."""
+    aliases: list[str]
+    """What else it is called."""
+    inject: Inject | UnsetType = UNSET
+    """When a card or a note comes into a prompt."""
+    revision: str | UnsetType = UNSET
+    """The SHA-256 of its file's bytes."""
+    number: int | UnsetType = UNSET
+    """The number of a chapter."""
+    problem: str | UnsetType = UNSET
+    """What is wrong with its file, if anything is."""
+    line: int | UnsetType = UNSET
+    """The line that is wrong."""
+
+
+class SubjectList(Result):
+    """All that an author can ask about by a name."""
+
+    items: list[ListedSubject]
+    """People first, then notes, rules, threads, and the chapters in the order of the story."""
+
+
+async def list_subjects(session: Session, params: ListSubjects) -> SubjectList:
+    """List people, notes, rules, threads and chapters by what they are called."""
+    project = await session.projects.find(params.project_id)
+    story = await session.chapters.story(project)
+    found = await to_thread.run_sync(subjects_of, session.tree, session.constraints, project, story)
+    redactor = session.redactor
+    chinese = session.connection.language is Language.CHINESE
+    return SubjectList(
+        items=[
+            ListedSubject(
+                kind=one.kind,
+                name=names[0],
+                aliases=names[1:],
+                source_ref=redactor.redact_name(one.source_ref),
+                inject=one.inject or UNSET,
+                revision=one.revision or UNSET,
+                number=UNSET if one.number is None else one.number,
+                problem=(
+                    UNSET
+                    if one.problem is None
+                    else redactor.redact(one.problem.text(chinese=chinese)).text
+                ),
+                line=UNSET if one.line is None else one.line,
+            )
+            for one in found
+            for names in [visible_texts(redactor, one.names)]
+        ]
+    )
+
+
+async def explain_context(session: Session, params: ExplainContext) -> Explanation:
+    """Say whether the model knows something, and if not, why not and what would change that."""
+    if not (params.debug_mode and may_inspect(session)):
+        raise DaemonError(ErrorCode.CONTEXT_INSPECT_FORBIDDEN)
+    if not params.about.strip():
+        raise DaemonError(ErrorCode.INVALID_ARGUMENT, _NO_QUESTION, field="about")
+    result = await assemble_for_client(session, params, params.what_if)
+    project = await session.projects.find(params.project_id)
+    texts = await document_texts(session, project, result.assembly)
+
+    def answer() -> Explanation:
+        inquiry = _Inquiry(session, project, result, texts)
+        found = inquiry.answers(params.about.strip())
+        return Explanation(
+            **asdict(found[0]),
+            about=session.redactor.redact(params.about.strip()).text,
+            others=found[1 : 1 + MOST_OTHERS],
+        )
+
+    return await to_thread.run_sync(answer)
+
+
+class _Inquiry:
+    """All that answers are made of: one assembly, and what there is in its project."""
+
+    def __init__(
+        self,
+        session: Session,
+        project: Project,
+        result: ClientAssembly,
+        texts: Mapping[str, DocumentText],
+    ) -> None:
+        self._redactor, self._project, self._texts = session.redactor, project, texts
+        self._positions = positions_of(session)
+        self._chinese = session.connection.language is Language.CHINESE
+        self._assembly, self._plan = result.assembly, result.assembly.plan
+        self._prompt: PromptText = prompt_text(
+            self._assembly, [], lambda _, places: {at: at for at in places}
+        )
+        self._called = piece_names(session.redactor, self._assembly)
+        self._subjects = subjects_of(session.tree, session.constraints, project, self._plan.story)
+        self._decisions = list(self._assembly.decisions())
+
+    def answers(self, about: str) -> list[SubjectAnswer]:
+        """Return what the question can mean, the likeliest first."""
+        found = [*self._by_reference(about), *self._by_name(about)]
+        if not found or found[0].verdict is not ExplainVerdict.IN:
+            found += self._by_words(about)
+        unique = {(one.kind, one.source_ref, one.start): one for one in reversed(found)}
+        listed = list(reversed(unique.values()))
+        return listed or [self._nowhere(about)]
+
+    def _by_reference(self, about: str) -> Iterator[SubjectAnswer]:
+        named = [one for one in self._decisions if one.evidence.source_ref == about]
+        best = best_decision(named)
+        if best is not None and "#" in about:
+            yield self._decided(best)
+            return
+        yield from (self._subject(one) for one in self._subjects if one.source_ref == about)
+
+    def _by_name(self, about: str) -> Iterator[SubjectAnswer]:
+        name = plain(about)
+        called = [one for one in self._subjects if one.is_called(name)]
+        yield from map(self._subject, called)
+        if called:
+            return
+        place = self._plan.story.find(about)
+        if place.known and place.place.document < len(self._plan.story.documents):
+            document = self._plan.story.documents[place.place.document]
+            counted = whole_number(about)
+            number = chapter_number(document, place.place.document)
+            if counted is None or counted.value == number:
+                yield self._chapter(document.path)
+
+    def _by_words(self, about: str) -> Iterator[SubjectAnswer]:
+        if self._redactor.find(about):
+            return
+        pattern = re.compile(r"\s+".join(map(re.escape, about.split())), re.IGNORECASE)
+        shown = list(self._in_prompt(pattern))
+        if shown:
+            yield self._quoted(about, shown)
+            return
+        held = [one for one in self._decisions if not one.is_kept and pattern.search(one.text)]
+        best = best_decision(held)
+        if best is not None:
+            yield self._decided(best, words=about)
+        yield from self._in_documents(about, pattern, {id(one) for one in held})
+        yield from self._in_files(pattern)
+        if best is None:
+            yield from self._in_ignored(about, pattern)
+
+    # In the prompt.
+
+    def _in_prompt(self, pattern: re.Pattern[str]) -> Iterator[tuple[str, int, int]]:
+        """Return where words stand in the prompt, frame aside, with what they stand in."""
+        text = self._prompt.text
+        for span in self._prompt.spans:
+            if span.kind is PieceKind.FRAME or not isinstance(span.source_ref, str):
+                continue
+            for match in pattern.finditer(text, span.start, span.end):
+                yield span.source_ref, match.start(), match.end()
+
+    def _quoted(self, about: str, shown: Sequence[tuple[str, int, int]]) -> SubjectAnswer:
+        ref, start, end = shown[0]
+        return SubjectAnswer(
+            verdict=ExplainVerdict.IN,
+            kind=SubjectKind.WORDS,
+            name=self._visible(about),
+            sentence=self._say(IS_IN, _quoted_name(self._visible(about))),
+            remedies=[],
+            source_ref=ref,
+            quote=_excerpt(self._prompt.text, start, end),
+            places=self._places((one[1], one[2]) for one in shown[:MOST_PLACES]),
+        )
+
+    def _places(self, spans: Iterable[tuple[int, int]]) -> list[QuotedPlace]:
+        listed = list(spans)
+        at = self._positions(self._prompt.text, {place for span in listed for place in span})
+        return [QuotedPlace(start=at[start], end=at[end]) for start, end in listed]
+
+    # Candidates.
+
+    def _decided(
+        self, decision: Decision, kind: SubjectKind | None = None, name: str = "", words: str = ""
+    ) -> SubjectAnswer:
+        """SubjectAnswer by the evidence on a candidate."""
+        evidence, ref = decision.evidence, decision.evidence.source_ref
+        piece = kind_of(decision, self._plan.document_id)
+        kind = kind or _KINDS.get(piece, SubjectKind.PASSAGE)
+        name = name or self._called.get(ref) or ref
+        verdict, cause = verdict_on(decision)
+        fields: dict[str, Any] = {
+            "verdict": verdict,
+            "kind": kind,
+            "name": self._visible(name),
+            "source_ref": ref,
+            "rule": evidence.rule,
+            "layer": evidence.layer,
+            "quote": _beginning(decision.text) or UNSET,
+            **self._extent(decision),
+        }
+        shown = _quoted_name(self._visible(words)) if words else fields["name"]
+        if cause is None:
+            spans = (s for s in self._prompt.spans if s.source_ref == ref)
+            is_cut = evidence.action is Action.TRIMMED
+            return SubjectAnswer(
+                **fields,
+                sentence=self._say(IS_SHORTENED if is_cut else IS_IN, shown),
+                remedies=[],
+                trimmed=is_cut,
+                places=self._places((s.start, s.end) for s in spans),
+            )
+        missing = fits_with(self._assembly, decision)
+        ranked = rivals(self._assembly, decision) if verdict is ExplainVerdict.LEFT_OUT else []
+        taken = [one for one in ranked if one.is_kept]
+        rank = ranked.index(decision) + 1 if ranked else None
+        subject = next(
+            (s for s in self._subjects if s.source_ref == decision.fragment.source_ref), None
+        )
+        fault = subject.problem if cause is Cause.BROKEN_FILE and subject is not None else None
+        line = subject.line if fault is not None and subject is not None else None
+        sentence = self._sentence(cause, shown, line)
+        if rank is not None and cause is Cause.OVER_BUDGET:
+            sentence = self._say(RANKED, shown, rank, len(ranked), len(taken))
+        if missing is not None:
+            sentence += self._say(MORE_WOULD_DO, missing)
+        return SubjectAnswer(
+            **fields,
+            sentence=sentence,
+            cause=cause,
+            remedies=self._remedies(cause, ref, kind, missing=missing, subject=subject),
+            rank=UNSET if rank is None else rank,
+            among=len(ranked) or UNSET,
+            taken=len(taken) if ranked else UNSET,
+            missing_tokens=UNSET if missing is None else missing,
+            ahead=[self._ahead(one) for one in taken[:MOST_AHEAD]] or UNSET,
+            line=UNSET if line is None else line,
+            problem=UNSET if fault is None else self._problem(fault),
+        )
+
+    def _ahead(self, decision: Decision) -> RankedAhead:
+        ref, score = decision.evidence.source_ref, decision.score
+        return RankedAhead(
+            source_ref=ref,
+            name=self._called.get(ref, ref),
+            tokens=decision.tokens,
+            score=UNSET if score is None else score,
+        )
+
+    def _extent(self, decision: Decision) -> dict[str, Any]:
+        extent = decision.fragment.extent
+        text = None if extent is None else self._texts.get(extent.path)
+        if extent is None or text is None:
+            return {}
+        return self._place(extent.path, extent.start, min(extent.end, len(text.text)))
+
+    def _place(self, path: str, start: int, end: int) -> dict[str, Any]:
+        text = self._texts[path]
+        at = self._positions(text.text, {start, end})
+        return {"document_id": text.name, "start": at[start], "end": at[end]}
+
+    # Things by name.
+
+    def _subject(self, subject: Subject) -> SubjectAnswer:
+        if subject.kind is SubjectKind.CHAPTER:
+            return self._chapter(subject.source_ref)
+        ref = subject.source_ref
+        about = [
+            one
+            for one in self._decisions
+            if one.fragment.source_ref == ref
+            or (one.fragment.source_ref.startswith(f"{ref}#") and "#" not in ref)
+        ]
+        own = [one for one in about if one.fragment.source_ref == ref]
+        best = best_decision(own) or best_decision(about)
+        if best is not None:
+            return self._decided(best, subject.kind, subject.names[0])
+        return self._unconsidered(subject)
+
+    def _unconsidered(self, subject: Subject) -> SubjectAnswer:
+        cause, need = self._cause(subject)
+        name = self._visible(subject.names[0])
+        ref = self._redactor.redact_name(subject.source_ref)
+        return SubjectAnswer(
+            verdict=ExplainVerdict.NEVER_CONSIDERED,
+            kind=subject.kind,
+            name=name,
+            sentence=self._sentence(cause, name, subject.line),
+            remedies=self._remedies(cause, ref, subject.kind, subject=subject, need=need),
+            source_ref=ref,
+            cause=cause,
+            line=UNSET if subject.line is None else subject.line,
+            problem=UNSET if subject.problem is None else self._problem(subject.problem),
+        )
+
+    def _cause(self, subject: Subject) -> tuple[Cause, Need]:
+        """Return why something of `.creonow` was no candidate, and the need that asks for it."""
+        need, inject = _need(subject), subject.inject
+        layer = _LAYERS.get(subject.kind, Layer.RETRIEVED)
+        if inject in {Inject.MENTIONED, Inject.MANUAL}:
+            layer = Layer.RETRIEVED
+        rules, allowances = self._plan.skill.rules, self._plan.allowances
+        causes = (
+            (Cause.BROKEN_FILE, subject.problem is not None),
+            (Cause.SET_TO_NEVER, inject is Inject.NEVER),
+            (Cause.LAYER_OFF, layer in allowances.off),
+            (Cause.SKILL_DOES_NOT_READ, not wants(rules, need)),
+            (Cause.SET_TO_MANUAL, inject is Inject.MANUAL),
+            (Cause.NOT_MENTIONED, inject is Inject.MENTIONED),
+            (Cause.SOURCE_FAILED, any(one.layer is layer for one in self._assembly.failures)),
+        )
+        return next((cause for cause, holds in causes if holds), Cause.EMPTY), need
+
+    # Documents.
+
+    def _chapter(self, path: str) -> SubjectAnswer:
+        """SubjectAnswer for a whole document: by what is shown of it, told of it, or was considered."""
+        name = self._title(path)
+        parts = [one for one in self._decisions if _is_about(one, path)]
+        considered = [one for one in parts if one.evidence.rule is not Rule.FUTURE]
+        best = best_decision(considered)
+        if best is not None:
+            answer = self._decided(best, SubjectKind.CHAPTER, name)
+            whole = answer.verdict is ExplainVerdict.IN and self._is_whole(path, considered)
+            if answer.verdict is ExplainVerdict.IN and not whole:
+                sentence = self._say(IS_SHORTENED, self._visible(name))
+                return _replaced(answer, trimmed=True, sentence=sentence)
+            return answer
+        text = self._texts.get(path)
+        if text is None:
+            return self._unread(path, name)
+        return self._unfound(path, name, SubjectKind.CHAPTER, (0, len(text.text)))
+
+    def _is_whole(self, path: str, decisions: Iterable[Decision]) -> bool:
+        text = self._texts.get(path)
+        shown = [one.fragment.extent for one in decisions if one.is_kept]
+        if text is None:
+            return False
+        return any(
+            extent is not None
+            and extent.start <= text.front_matter
+            and not text.text[extent.end :].strip()
+            for extent in shown
+        )
+
+    def _unread(self, path: str, name: str) -> SubjectAnswer:
+        ref = self._redactor.redact_name(path)
+        return SubjectAnswer(
+            verdict=ExplainVerdict.NEVER_CONSIDERED,
+            kind=SubjectKind.CHAPTER,
+            name=self._visible(name),
+            sentence=self._sentence(Cause.BROKEN_FILE, self._visible(name), None),
+            remedies=[Remedy(do=RemedyKind.FIX_FILE, path=ref)],
+            source_ref=ref,
+            cause=Cause.BROKEN_FILE,
+        )
+
+    def _unfound(
+        self, path: str, name: str, kind: SubjectKind, span: tuple[int, int], words: str = ""
+    ) -> SubjectAnswer:
+        """SubjectAnswer for a part of a document that is no part of any candidate."""
+        cause, need = self._document_cause(path, span[0])
+        text = self._texts[path]
+        shown = _quoted_name(self._visible(words)) if words else self._visible(name)
+        place = self._place(path, *span)
+        quote: str | UnsetType = UNSET
+        if words:
+            quote = self._redactor.redact(_excerpt(text.text, *span)).text
+        ref = f"{text.name}#{_paragraph(text.text, *span)}" if words else text.name
+        remedies = self._remedies(cause, ref, kind, need=need)
+        if cause is Cause.FUTURE:
+            moved = Remedy(do=RemedyKind.MOVE_CURSOR, document_id=text.name, position=place["end"])
+            remedies = [moved, *remedies]
+        return SubjectAnswer(
+            verdict=ExplainVerdict.NEVER_CONSIDERED,
+            kind=kind,
+            name=self._visible(name),
+            sentence=self._sentence(cause, shown, None),
+            remedies=remedies,
+            source_ref=ref,
+            cause=cause,
+            quote=quote,
+            **place,
+        )
+
+    def _document_cause(self, path: str, position: int) -> tuple[Cause, Need]:
+        plan, document = self._plan, self._plan.document
+        rules = plan.skill.rules
+        is_here = path == plan.document_id and document is not None
+        is_future = plan.story.is_future(path, plan.here)
+        if document is not None and is_here:
+            cursor = len(document.front_matter) + document.here.end
+            is_future = plan.here is not None and position >= cursor
+        need = Need.SURROUNDING if is_here else Need.RETRIEVAL
+        layer = Layer.IMMEDIATE if is_here else Layer.RETRIEVED
+        codes = {one.code for one in self._assembly.warnings}
+        causes = (
+            (Cause.FUTURE, is_future and not plan.sees_future),
+            (Cause.LAYER_OFF, layer in plan.allowances.off),
+            (Cause.SKILL_DOES_NOT_READ, not wants(rules, need)),
+            (Cause.OUTSIDE_WINDOW, is_here),
+            (Cause.INDEX_BUILDING, WarningCode.RETRIEVAL_INDEXING in codes),
+            (Cause.SOURCE_FAILED, any(f.source == "retrieval" for f in self._assembly.failures)),
+        )
+        return next((cause for cause, holds in causes if holds), Cause.NO_SHARED_WORDS), need
+
+    def _in_documents(
+        self, about: str, pattern: re.Pattern[str], held: set[int]
+    ) -> Iterator[SubjectAnswer]:
+        """Return one answer for each document that has the words where no candidate has them."""
+        extents = [one.fragment.extent for one in self._decisions if id(one) in held]
+        for path in self._nearest_first():
+            text = self._texts[path]
+            matches = [match.span() for match in pattern.finditer(text.text, text.front_matter)]
+            covered = [e for e in extents if e is not None and e.path == path]
+            matches = [
+                span
+                for span in matches
+                if not any(e.start <= span[0] and span[1] <= e.end for e in covered)
+            ]
+            if matches and (span := self._open_to_see(text.text, matches)) is not None:
+                yield self._unfound(path, self._title(path), SubjectKind.WORDS, span, about)
+
+    def _open_to_see(self, text: str, spans: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+        """Return the first of some places that is no part of a secret."""
+        secrets = self._redactor.find(text)
+        return next(
+            (
+                (start, end)
+                for start, end in spans
+                if not any(one.start < end and start < one.end for one in secrets)
+            ),
+            None,
+        )
+
+    def _nearest_first(self) -> list[str]:
+        """Return the documents: the author's own, those before it from the nearest on, the rest."""
+        story, here = self._plan.story, self._plan.here
+        before = story.paths if here is None else story.paths[: here.document + 1]
+        after = () if here is None else story.paths[here.document + 1 :]
+        listed = [self._plan.document_id, *reversed(before), *after, *story.paths_outside]
+        return [path for path in dict.fromkeys(listed) if path in self._texts]
+
+    def _in_files(self, pattern: re.Pattern[str]) -> Iterator[SubjectAnswer]:
+        for subject in self._subjects:
+            spans = [match.span() for match in pattern.finditer(subject.text)]
+            if not spans or self._open_to_see(subject.text, spans) is None:
+                continue
+            answer = self._subject(subject)
+            if answer.verdict is not ExplainVerdict.IN:
+                yield answer
+
+    def _in_ignored(self, about: str, pattern: re.Pattern[str]) -> Iterator[SubjectAnswer]:
+        for path in _ignored(self._project.root, self._texts):
+            try:
+                data = LinkedFolder(self._project.root).snapshot(path, limit=LARGEST_IGNORED).data
+                text = decode_text(data).text
+            except DaemonError:
+                continue
+            spans = [match.span() for match in pattern.finditer(text)]
+            if not spans or (span := self._open_to_see(text, spans)) is None:
+                continue
+            ref = self._redactor.redact_name(path)
+            yield SubjectAnswer(
+                verdict=ExplainVerdict.NEVER_CONSIDERED,
+                kind=SubjectKind.WORDS,
+                name=self._visible(about),
+                sentence=self._sentence(Cause.IGNORED, _quoted_name(self._visible(about)), None),
+                remedies=[Remedy(do=RemedyKind.INCLUDE_FILE, path=ref)],
+                source_ref=ref,
+                cause=Cause.IGNORED,
+                quote=self._redactor.redact(_excerpt(text, *span)).text,
+            )
+            return
+
+    def _nowhere(self, about: str) -> SubjectAnswer:
+        name = self._visible(about)
+        return SubjectAnswer(
+            verdict=ExplainVerdict.NOT_IN_PROJECT,
+            kind=SubjectKind.WORDS,
+            name=name,
+            sentence=self._say(IS_NOWHERE, _quoted_name(name)),
+            remedies=[Remedy(do=RemedyKind.WRITE_DOWN, name=name)],
+        )
+
+    # Words.
+
+    def _title(self, path: str) -> str:
+        story = self._plan.story
+        found = next((d for d in (*story.documents, *story.outside) if d.path == path), None)
+        return file_stem(path) if found is None else chapter_title(found)
+
+    def _visible(self, text: str) -> str:
+        return visible_texts(self._redactor, [text])[0]
+
+    def _problem(self, problem: Wording) -> str:
+        return self._redactor.redact(problem.text(chinese=self._chinese)).text
+
+    def _say(self, wording: Wording, *values: object) -> str:
+        return wording.format(*values).text(chinese=self._chinese)
+
+    def _sentence(self, cause: Cause, name: str, line: int | None) -> str:
+        if cause is Cause.BROKEN_FILE:
+            where = Wording("", "") if line is None else AT_LINE.format(line)
+            return self._say(FAULT, name, where)
+        asked = self._plan.skill
+        skill: object = asked.names if asked.name else asked.skill_id or _GENERAL
+        return self._say(CAUSE_SENTENCES[cause], name, skill)
+
+    def _remedies(
+        self,
+        cause: Cause,
+        ref: str,
+        kind: SubjectKind,
+        *,
+        missing: int | None = None,
+        subject: Subject | None = None,
+        need: Need | None = None,
+    ) -> list[Remedy]:
+        """Return what would change an answer, the best first."""
+        path = ref.partition("#")[0]
+        name = UNSET if subject is None else self._visible(subject.names[0])
+        total = self._plan.allowances.total
+        pin = Remedy(do=RemedyKind.PIN, source_ref=ref)
+        more = Remedy(
+            do=RemedyKind.RAISE_BUDGET,
+            total_budget_tokens=UNSET if missing is None else total + missing,
+        )
+        mention = Remedy(do=RemedyKind.MENTION, name=name)
+        always = Remedy(do=RemedyKind.SET_INJECT, path=path, inject=Inject.ALWAYS.value)
+        skill = Remedy(do=RemedyKind.CHANGE_SKILL, need=UNSET if need is None else need)
+        line = UNSET if subject is None or subject.line is None else subject.line
+        mend = Remedy(do=RemedyKind.FIX_FILE, path=path, line=line)
+        pins = [pin] if kind is not SubjectKind.RULE and kind is not SubjectKind.SUMMARY else []
+        room = [more] if missing is not None else []
+        is_listed = subject is not None and subject.inject is not Inject.ALWAYS
+        by_cause: dict[Cause, list[Remedy]] = {
+            Cause.OVER_BUDGET: [*pins, *room],
+            Cause.TARGET: [*pins, Remedy(do=RemedyKind.CHANGE_SKILL)],
+            Cause.OVER_LIMIT: pins,
+            Cause.DUPLICATE: [],
+            Cause.NOT_MENTIONED: [*([always] if is_listed else []), *pins, mention, *room],
+            Cause.SKILL_DOES_NOT_READ: [skill],
+            Cause.OUTSIDE_WINDOW: [Remedy(do=RemedyKind.WIDEN_WINDOW)],
+            Cause.NO_SHARED_WORDS: [*pins, mention] if subject is not None else pins,
+            Cause.SET_TO_MANUAL: [always, *pins],
+            Cause.SET_TO_NEVER: [always],
+            Cause.FUTURE: [Remedy(do=RemedyKind.CHANGE_SKILL, need=Need.RETRIEVAL)],
+            Cause.NOT_YET: [mend],
+            Cause.NO_LONGER: [mend],
+            Cause.BROKEN_FILE: [mend],
+            Cause.INDEX_BUILDING: [Remedy(do=RemedyKind.WAIT)],
+            Cause.LAYER_OFF: [Remedy(do=RemedyKind.RAISE_BUDGET)],
+            Cause.EMPTY: [mend],
+            Cause.SOURCE_FAILED: [Remedy(do=RemedyKind.WAIT)],
+        }
+        return by_cause.get(cause, [])
+
+
+def _need(subject: Subject) -> Need:
+    """Return the key of `context_rules` that asks for something of `.creonow`."""
+    ref = subject.source_ref
+    if subject.kind is SubjectKind.PERSON or subject.inject in {Inject.MENTIONED, Inject.MANUAL}:
+        retrieved = subject.inject in {Inject.MENTIONED, Inject.MANUAL}
+        return Need.EVIDENCE if retrieved else Need.CHARACTERS
+    if subject.kind is SubjectKind.THREAD or is_outline(ref, subject.text):
+        return Need.OUTLINE
+    if ref == MEMORY:
+        return Need.USER_PREFERENCES
+    if ref in {STYLE, TERMINOLOGY_FILE}:
+        return Need.STYLE_GUIDE
+    return Need.CHARACTERS if subject.kind is SubjectKind.NOTE else Need.ALWAYS
+
+
+def _is_about(decision: Decision, path: str) -> bool:
+    fragment = decision.fragment
+    if fragment.kind is FragmentKind.SYNOPSIS:
+        return fragment.source_ref in {path, f"{path}#summary"}
+    return fragment.extent is not None and fragment.extent.path == path
+
+
+def _replaced(answer: SubjectAnswer, **changes: Any) -> SubjectAnswer:
+    return SubjectAnswer(**(asdict(answer) | changes))
+
+
+def _quoted_name(name: str) -> str:
+    return f"“{name}”"
+
+
+def _beginning(text: str) -> str:
+    line = join_lines(text.strip())
+    return line if len(line) <= LONGEST_QUOTE else f"{line[: LONGEST_QUOTE - 1]}…"
+
+
+def _excerpt(text: str, start: int, end: int) -> str:
+    """Return the line around a place, not too much of it."""
+    first = text.rfind("\n", 0, start) + 1
+    last = text.find("\n", end)
+    last = len(text) if last < 0 else last
+    first = max(first, start - LONGEST_QUOTE // 2)
+    return join_lines(text[first : min(last, first + LONGEST_QUOTE)]).strip()
+
+
+def _paragraph(text: str, start: int, end: int) -> str:
+    """Return the lines of the paragraph around a place, as references name them."""
+    first = max(text.rfind("\n\n", 0, start), text.rfind("\n\r\n", 0, start)) + 1
+    breaks = [at for at in (text.find("\n\n", end), text.find("\n\r\n", end)) if at >= 0]
+    last = min(breaks, default=len(text.rstrip()))
+    skipped = len(text[first:start]) - len(text[first:start].lstrip())
+    before = 1 + text.count("\n", 0, first + skipped)
+    return f"L{before}-L{before + text.count(chr(10), first + skipped, last)}"
+
+
+def _ignored(root: Path, known: Iterable[str]) -> Iterator[str]:
+    """Return text files of a project that are no documents of it, the nearest to its top first."""
+    listed, seen = set(known), 0
+    folders = [root]
+    while folders and seen < MOST_IGNORED:
+        folder = folders.pop(0)
+        try:
+            entries = sorted(folder.iterdir())
+        except OSError:
+            continue
+        for entry in entries:
+            path = entry.relative_to(root).as_posix()
+            if entry.name.startswith(".") or entry.is_symlink():
+                continue
+            if entry.is_dir():
+                folders.append(entry)
+            elif is_document(path) and path not in listed and seen < MOST_IGNORED:
+                seen += 1
+                yield path

@@ -1,0 +1,206 @@
+"""`context:explain`: whether the model knows something, why not, and what would change that."""
+
+from typing import Any
+
+import pytest
+
+from creonowd.rpc.channel import Role
+from creonowd.rpc.server import Server
+from creonowd.settings import Settings
+from testing.clients import Client, in_memory
+from testing.novels import SECRET, Novel
+
+HERE = (
+    "# 第三章\n\n门外有一只猫。\n"
+    + "雨一直下，没有人说话。\n" * 60
+    + "😀林远推开门，苏晴没有抬头。\n"
+)
+FILES = {
+    "chapters/01.md": "# 第一章\n\n" + "林远在渡口遇见苏晴，铜钥匙丢了。\n\n" * 6,
+    "chapters/02.md": f"# 第二章\n\n井边有人埋下一面镜子。密钥是 {SECRET} 。\n",
+    "chapters/03.md": HERE + "\n后文：天亮之后，船来了。\n",
+    "chapters/04.md": "# 第四章\n\n皇帝驾崩。\n",
+    "drafts/旧稿.md": "飞艇停在屋顶。\n",
+    ".gitignore": "drafts/\n",
+    ".creonow/characters/林远.md": "林远，冷静。\n",
+    ".creonow/characters/苏晴.md": "---\ninject: mentioned\naliases: [小晴]\n---\n苏晴，爱笑。\n",
+    ".creonow/characters/周船家.md": "---\ninject: mentioned\n---\n周船家，话少。\n",
+    ".creonow/characters/阿福.md": "---\ninject: manual\n---\n阿福，一条狗。\n",
+    ".creonow/characters/老陈.md": "---\ninject: never\n---\n老陈，掌柜。\n",
+    ".creonow/characters/坏.md": "---\nname: 坏人\npriority: 高\n---\n坏人。\n",
+    ".creonow/characters/将来.md": "---\nfrom: 第四章\n---\n将来，新帝。\n",
+    ".creonow/settings/渡口.md": "---\nconfidence: 0.9\n---\n渡口在城南。\n",
+    ".creonow/settings/井.md": "---\nconfidence: 0.1\n---\n井水很冷。\n",
+    ".creonow/threads/钥匙.md": "铜钥匙在谁手里？\n",
+}
+
+
+@pytest.fixture
+def daemon_settings() -> Settings:
+    return Settings(e2e=True, debug=True, warm_up=False)
+
+
+@pytest.fixture
+async def story(client: Client, novel: Novel) -> Novel:
+    for path, text in FILES.items():
+        novel.put(path, text)
+    wait = {"documentId": "chapters/03.md", "cursorPosition": 0, "wait": True}
+    await client.call("context:retrieve", novel.params | wait)
+    return novel
+
+
+async def ask(client: Client, novel: Novel, about: str, **changes: Any) -> dict[str, Any]:
+    place = {"documentId": "chapters/03.md", "cursorPosition": len(HERE), "debugMode": True}
+    return await client.call(
+        "context:explain",
+        novel.params | place | {"about": about, "skillId": "builtin:continue"} | changes,
+    )
+
+
+CASES: tuple[tuple[str, str, str | None, str | None], ...] = (
+    ("林远", "in", None, None),
+    ("小晴", "in", None, None),
+    ("周船家", "never_considered", "not_mentioned", "set_inject"),
+    ("阿福", "never_considered", "set_to_manual", "set_inject"),
+    ("老陈", "never_considered", "set_to_never", "set_inject"),
+    ("坏", "never_considered", "broken_file", "fix_file"),
+    ("将来", "never_considered", "not_yet", "fix_file"),
+    ("渡口", "in", None, None),
+    ("钥匙", "in", None, None),
+    ("第四章", "never_considered", "future", "move_cursor"),
+    ("皇帝驾崩", "never_considered", "future", "move_cursor"),
+    ("飞艇", "never_considered", "ignored", "include_file"),
+    ("火星", "not_in_project", None, "write_down"),
+    ("第九章", "not_in_project", None, "write_down"),
+    ("推开门", "in", None, None),
+)
+
+
+async def test_each_question_has_its_answer_and_what_to_do(client: Client, story: Novel) -> None:
+    answers = {about: await ask(client, story, about) for about, *_ in CASES}
+
+    for about, verdict, cause, remedy in CASES:
+        answer = answers[about]
+        assert (answer["verdict"], answer.get("cause")) == (verdict, cause), about
+        assert [one["do"] for one in answer["remedies"]][:1] == ([remedy] if remedy else []), about
+        assert answer["sentence"], about
+
+
+async def test_every_candidate_is_answered_by_its_evidence(client: Client, story: Novel) -> None:
+    place = {"documentId": "chapters/03.md", "cursorPosition": len(HERE), "debugMode": True}
+    inspected = await client.call("context:inspect", story.params | place)
+    timing = {"not_yet", "no_longer", "future", "unreadable"}
+
+    for piece in inspected["trimEvidence"]:
+        answer = await ask(client, story, piece["sourceRef"], skillId=None)
+        expected = "in"
+        if piece["action"] == "dropped":
+            expected = "never_considered" if piece["rule"] in timing else "left_out"
+        if answer["kind"] != "chapter":
+            assert answer["verdict"] == expected, piece
+            assert answer["rule"] == piece["rule"], piece
+
+
+async def test_what_it_quotes_stands_in_the_prompt_where_it_says(
+    client: Client, story: Novel
+) -> None:
+    await client.call("initialize", {"positionEncoding": "utf-16"})
+    cursor = len(HERE.encode("utf-16-le")) // 2
+    place = {"documentId": "chapters/03.md", "cursorPosition": cursor, "debugMode": True}
+    shown = await client.call("context:inspect", story.params | place | {"show": ["prompt"]})
+
+    answer = await ask(client, story, "推开门", cursorPosition=cursor, skillId=None)
+
+    units = shown["prompt"]["text"].encode("utf-16-le")
+    for one in answer["places"]:
+        assert units[2 * one["from"] : 2 * one["to"]].decode("utf-16-le") == "推开门"
+    assert answer["quote"] in shown["prompt"]["text"]
+
+
+async def test_what_is_left_out_says_its_rank_and_what_is_missing(
+    client: Client, story: Novel
+) -> None:
+    story.put(".creonow/settings/井.md", "---\nconfidence: 0.1\n---\n" + "井水很冷。" * 1500)
+
+    out = await ask(client, story, "井", skillId=None)
+
+    assert (out["verdict"], out["cause"]) == ("left_out", "over_budget")
+    assert (out["rank"], out["among"], out["taken"]) == (3, 3, 2)
+    assert [one["name"] for one in out["ahead"]] == ["钥匙", "渡口"]
+    budget = 6000 + out["missingTokens"]
+    assert {"do": "raise_budget", "totalBudgetTokens": budget} in out["remedies"]
+    assert str(out["missingTokens"]) in out["sentence"]
+    richer = {"profile": {"totalBudgetTokens": budget}}
+    assert (await ask(client, story, "井", skillId=None, whatIf=richer))["verdict"] == "in"
+
+
+async def test_a_skill_that_does_not_read_something_is_named(client: Client, story: Novel) -> None:
+    story.put(
+        ".creonow/skills/blind/SKILL.md",
+        "---\nname: Blind\ncontext_rules:\n  surrounding: 40\n---\n\nGo on.\n",
+    )
+
+    person = await ask(client, story, "林远", skillId="project:blind")
+    passage = await ask(client, story, "镜子", skillId="project:blind")
+    window = await ask(client, story, "第三章", skillId="project:blind")
+    words = await ask(client, story, "一只猫", skillId="project:blind")
+
+    assert person["cause"] == passage["cause"] == "skill_does_not_read"
+    assert person["remedies"] == [{"do": "change_skill", "need": "characters"}]
+    assert passage["remedies"] == [{"do": "change_skill", "need": "retrieval"}]
+    assert "Blind" in person["sentence"]
+    assert (window["verdict"], window["trimmed"]) == ("in", True)
+    assert (words["verdict"], words["cause"]) == ("never_considered", "outside_window")
+    assert words["remedies"][0] == {"do": "widen_window"}
+
+
+async def test_answers_come_in_the_language_of_the_client(client: Client, story: Novel) -> None:
+    english = (await ask(client, story, "老陈"))["sentence"]
+    await client.call("initialize", {"locale": "zh-CN"})
+    chinese = (await ask(client, story, "老陈"))["sentence"]
+
+    assert english == "老陈 was never considered: it is set to never."
+    assert chinese == "从未考虑老陈：它设为从不带上。"
+
+
+@pytest.mark.parametrize("length", [len(SECRET), 12])
+async def test_no_question_confirms_a_secret(client: Client, story: Novel, length: int) -> None:
+    answer = await ask(client, story, SECRET[:length])
+
+    assert answer["verdict"] == "not_in_project"
+    assert SECRET not in str(answer)
+
+
+async def test_who_may_not_inspect_may_not_ask(
+    client: Client, server: Server, story: Novel
+) -> None:
+    place = {"documentId": "chapters/03.md", "cursorPosition": 0, "about": "林远"}
+    asked = await client.failure("context:explain", story.params | place)
+    async with in_memory(server, role=Role.RENDERER) as page:
+        refused = await page.failure("context:explain", story.params | place | {"debugMode": True})
+    blank = await client.failure(
+        "context:explain", story.params | place | {"debugMode": True, "about": "  "}
+    )
+
+    assert asked.code == refused.code == "CONTEXT_INSPECT_FORBIDDEN"
+    assert blank.code == "INVALID_ARGUMENT"
+
+
+async def test_subjects_are_listed_by_all_their_names_with_their_faults(
+    client: Client, story: Novel
+) -> None:
+    await story.constrain("不写感叹号")
+
+    items = (await client.call("context:subjects", story.params))["items"]
+
+    by_ref = {one["sourceRef"]: one for one in items}
+    person = by_ref[".creonow/characters/苏晴.md"]
+    assert (person["kind"], person["name"], person["aliases"]) == ("person", "苏晴", ["小晴"])
+    assert person["inject"] == "mentioned"
+    assert len(person["revision"]) == 64
+    broken = by_ref[".creonow/characters/坏.md"]
+    assert broken["line"] == 3
+    assert "priority" in broken["problem"]
+    assert by_ref["chapters/03.md"]["number"] == 3
+    assert by_ref["chapters/03.md"]["name"] == "第三章"
+    assert [one["name"] for one in items if one["kind"] == "rule"] == ["不写感叹号"]
