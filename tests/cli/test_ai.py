@@ -15,7 +15,7 @@ from anyio import to_thread
 
 from creonowd.providers.presets import PRESETS
 from creonowd.settings import check_backends, load
-from testing.clients import environment
+from testing.clients import environment, over_stdio
 from testing.local_servers import OllamaServer
 from testing.providers import KEY, ModelServer, ScriptedOpenAI, open_model_server, open_server
 from tests.cli.commands import creonowd
@@ -70,12 +70,14 @@ async def test_a_back_end_is_added_listed_tested_chosen_and_removed(
 
     url = f"{model_server.url}/v1"
     added = await run(user_data, "add", "mine", "--base-url", url, "--model", "qwen3-8b")
-    listed = await run(user_data, "list")
-    as_json = await run(user_data, "list", "--json")
-    tested = await run(user_data, "test")
-    back = await run(user_data, "use", "default")
-    removed = await run(user_data, "remove", "mine")
-    again = await run(user_data, "remove", "mine")
+    async with over_stdio(user_data) as daemon:
+        await daemon.call("app:ping")
+        listed = await run(user_data, "list")
+        as_json = await run(user_data, "list", "--json")
+        tested = await run(user_data, "test")
+        back = await run(user_data, "use", "default")
+        removed = await run(user_data, "remove", "mine")
+        again = await run(user_data, "remove", "mine")
 
     assert added.returncode == 0, added.stderr
     assert b"mine answers: qwen3-8b" in added.stdout

@@ -4,12 +4,14 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Generator
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from creonowd.cli.assemble import LastAssembly, StoredAssembly, differences, view
+from creonowd.testing.harness import Harness
 from testing.clients import environment
 from testing.novels import write_files
 
@@ -31,10 +33,17 @@ def novel(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.fixture(scope="module")
+def user_data(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
+    """That of a daemon which is running already: to start one takes five times as long as a command."""
+    with Harness(tmp_path_factory.mktemp("daemon")) as daemon:
+        yield daemon.user_data
+
+
 def run(
-    tmp_path: Path, novel: Path, *arguments: str, lang: str = "C"
+    user_data: Path, novel: Path, *arguments: str, lang: str = "C"
 ) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "creonowd", "assemble", "--user-data", str(tmp_path / "用户")]
+    command = [sys.executable, "-m", "creonowd", "assemble", "--user-data", str(user_data)]
     where = ["--project", str(novel), "--document", "chapters/01.md"]
     return subprocess.run(
         [*command, *where, *arguments],
@@ -47,7 +56,8 @@ def run(
 
 
 def test_a_person_sees_bars_fates_and_hashes(tmp_path: Path, novel: Path) -> None:
-    done = run(tmp_path, novel)
+    """No daemon runs there; the command starts one for itself."""
+    done = run(tmp_path / "用户", novel)
 
     assert done.returncode == 0, done.stderr
     assert "█" in done.stdout
@@ -60,19 +70,19 @@ def test_a_person_sees_bars_fates_and_hashes(tmp_path: Path, novel: Path) -> Non
     assert "CLAMPED" not in done.stdout
 
 
-def test_a_prefix_that_no_provider_caches_is_called_too_short(tmp_path: Path, novel: Path) -> None:
+def test_a_prefix_that_no_provider_caches_is_called_too_short(user_data: Path, novel: Path) -> None:
     for path in (novel / ".creonow" / "settings").rglob("*.*"):
         path.unlink()
 
-    done = run(tmp_path, novel)
+    done = run(user_data, novel)
 
     said = r"stable prefix  \w{64}  new; too short to be cached \(\d+ of 1024\)"
     assert re.search(said, done.stdout), done.stdout
 
 
-def test_a_script_gets_the_whole_result(tmp_path: Path, novel: Path) -> None:
+def test_a_script_gets_the_whole_result(user_data: Path, novel: Path) -> None:
     done = run(
-        tmp_path, novel, "--json", "--cursor", "4", "--input", "写紧张些。", "--model", "gpt-4"
+        user_data, novel, "--json", "--cursor", "4", "--input", "写紧张些。", "--model", "gpt-4"
     )
 
     result = json.loads(done.stdout)
@@ -81,11 +91,11 @@ def test_a_script_gets_the_whole_result(tmp_path: Path, novel: Path) -> None:
     assert "光标之后" in result["userContent"]
 
 
-def test_diff_shows_what_changed_since_the_last_call(tmp_path: Path, novel: Path) -> None:
-    first = run(tmp_path, novel, "--diff")
-    same = run(tmp_path, novel, "--diff")
+def test_diff_shows_what_changed_since_the_last_call(user_data: Path, novel: Path) -> None:
+    first = run(user_data, novel, "--diff")
+    same = run(user_data, novel, "--diff")
     (novel / "chapters/01.md").write_text(CHAPTER + "她来了。\n", encoding="utf-8")
-    changed = run(tmp_path, novel, "--diff")
+    changed = run(user_data, novel, "--diff")
 
     assert "no earlier call" in first.stdout
     assert "the same as last time" in same.stdout
@@ -93,29 +103,33 @@ def test_diff_shows_what_changed_since_the_last_call(tmp_path: Path, novel: Path
     assert "短句为主" not in changed.stdout
 
 
-def test_a_document_outside_the_project_is_refused_in_words(tmp_path: Path, novel: Path) -> None:
+def test_a_document_outside_the_project_is_refused_in_words(
+    user_data: Path, tmp_path: Path, novel: Path
+) -> None:
     outside = tmp_path / "else.md"
     outside.write_text("x", encoding="utf-8")
 
-    done = run(tmp_path, novel, "--document", str(outside))
+    done = run(user_data, novel, "--document", str(outside))
 
     assert done.returncode == 1
     assert "outside the project" in done.stderr
     assert not done.stdout
 
 
-def test_a_project_that_is_not_there_is_refused_in_words(tmp_path: Path, novel: Path) -> None:
-    done = run(tmp_path, novel, "--project", str(tmp_path / "nowhere"))
+def test_a_project_that_is_not_there_is_refused_in_words(
+    user_data: Path, tmp_path: Path, novel: Path
+) -> None:
+    done = run(user_data, novel, "--project", str(tmp_path / "nowhere"))
 
     assert done.returncode == 1
     assert "does not exist" in done.stderr
 
 
-def test_the_prompt_is_printed_byte_for_byte(tmp_path: Path, novel: Path) -> None:
+def test_the_prompt_is_printed_byte_for_byte(user_data: Path, novel: Path) -> None:
     (novel / "chapters/01.md").write_bytes(f"{CHAPTER}😀 𠮷\r\n".encode())
-    whole = json.loads(run(tmp_path, novel, "--json").stdout)
+    whole = json.loads(run(user_data, novel, "--json").stdout)
 
-    command = [sys.executable, "-m", "creonowd", "assemble", "--user-data", str(tmp_path / "用户")]
+    command = [sys.executable, "-m", "creonowd", "assemble", "--user-data", str(user_data)]
     where = ["--project", str(novel), "--document", "chapters/01.md", "--prompt"]
     done = subprocess.run(
         [*command, *where], capture_output=True, check=True, env=environment(), timeout=60
@@ -136,9 +150,9 @@ def test_the_prompt_is_printed_byte_for_byte(tmp_path: Path, novel: Path) -> Non
     ],
 )
 def test_a_document_that_is_not_there_fails_with_a_suggestion(
-    tmp_path: Path, novel: Path, document: str, suggestion: str | None
+    user_data: Path, novel: Path, document: str, suggestion: str | None
 ) -> None:
-    done = run(tmp_path, novel, "--no-wait", "--document", document)
+    done = run(user_data, novel, "--no-wait", "--document", document)
 
     assert done.returncode == 1
     assert not done.stdout
@@ -155,9 +169,9 @@ def test_a_document_that_is_not_there_fails_with_a_suggestion(
     ],
 )
 def test_a_misspelt_skill_gets_a_suggestion_in_one_language(
-    tmp_path: Path, novel: Path, lang: str, advice: str
+    user_data: Path, novel: Path, lang: str, advice: str
 ) -> None:
-    done = run(tmp_path, novel, "--no-wait", "--skill", "builtin:contineu", lang=lang)
+    done = run(user_data, novel, "--no-wait", "--skill", "builtin:contineu", lang=lang)
 
     assert done.returncode == 1
     assert not done.stdout
@@ -165,11 +179,11 @@ def test_a_misspelt_skill_gets_a_suggestion_in_one_language(
     assert ("skill" in done.stderr) is lang.startswith("en")
 
 
-def test_it_waits_for_the_index_unless_told_not_to(tmp_path: Path, novel: Path) -> None:
+def test_it_waits_for_the_index_unless_told_not_to(user_data: Path, novel: Path) -> None:
     for number in range(2, 400):
         write_files(novel, {f"chapters/{number:03}.md": f"第{number}章\n\n雨还在下。\n" * 40})
 
-    waited = run(tmp_path, novel, "--json")
+    waited = run(user_data, novel, "--json")
 
     codes = [notice["code"] for notice in json.loads(waited.stdout)["notices"]]
     assert "RETRIEVAL_INDEXING" not in codes
