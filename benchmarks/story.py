@@ -169,15 +169,18 @@ def _futures(author: Author) -> list[Row]:
 
 def _allusions(author: Author) -> list[Row]:
     """Write an allusion in the middle of a chapter, then some of the chapter's own text."""
-    asked = [one for one in author.novel.questions if one.kind == ALLUSION]
+    known = [one for one in author.novel.questions if one.kind == ALLUSION]
+    sets = (("allusions", known), ("held-out allusions", author.novel.held_out))
     rows: list[Row] = []
-    for distance, goal in zip(DISTANCES, ("6/6", "6/6", "≥ 5/6"), strict=True):
-        chapters = passages = 0
-        for question in asked:
-            found = _found_for(author, question, distance)
-            chapters, passages = chapters + found[0], passages + found[1]
-        what = f"allusions {distance} characters before the cursor: chapter in the prompt; passage"
-        rows.append((what, f"{chapters}/{len(asked)}; {passages}/{len(asked)}", goal))
+    for name, asked in sets:
+        for distance, goal in zip(DISTANCES, ("6/6", "6/6", "≥ 5/6"), strict=True):
+            chapters = passages = 0
+            for question in asked:
+                found = _found_for(author, question, distance)
+                chapters, passages = chapters + found[0], passages + found[1]
+            what = f"{name} {distance} characters before the cursor: chapter in the prompt; passage"
+            wanted = goal if asked is known else "–"
+            rows.append((what, f"{chapters}/{len(asked)}; {passages}/{len(asked)}", wanted))
     return rows
 
 

@@ -33,25 +33,31 @@ class StoryQuestion(NamedTuple):
 
 
 class StoryNovel(NamedTuple):
-    """A novel in chapters, its questions, and cards with their front matter, by name."""
+    """A novel in chapters, its questions, and cards with their front matter, by name.
+
+    `held_out` are allusions that were written down before anything was measured with them.
+    """
 
     name: str
     chapters: list[str]
     questions: tuple[StoryQuestion, ...]
+    held_out: tuple[StoryQuestion, ...]
     cards: Mapping[str, str]
     protagonists: Mapping[str, tuple[str, ...]]
 
 
 def novels() -> list[StoryNovel]:
     """Return the novels that are there."""
-    made = [StoryNovel("modern Chinese", modern(), MODERN, {}, {})]
+    made = [StoryNovel("modern Chinese", modern(), MODERN, MODERN_HELD_OUT, {}, {})]
     if CLASSICAL_CORPUS.is_file():
         classical = _split(CLASSICAL_CORPUS, r"(?m)^(?=第\d+章 )")
-        made.append(StoryNovel("红楼梦", classical, CLASSICAL, CHINESE_CARDS, CHINESE_PEOPLE))
+        asked = (CLASSICAL, CLASSICAL_HELD_OUT)
+        made.append(StoryNovel("红楼梦", classical, *asked, CHINESE_CARDS, CHINESE_PEOPLE))
     if ENGLISH_CORPUS.is_file():
         english = _split(ENGLISH_CORPUS, r"(?m)^(?=Chapter \d+)")
         name = "Pride and Prejudice"
-        made.append(StoryNovel(name, english, ENGLISH, ENGLISH_CARDS, ENGLISH_PEOPLE))
+        asked = (ENGLISH, ENGLISH_HELD_OUT)
+        made.append(StoryNovel(name, english, *asked, ENGLISH_CARDS, ENGLISH_PEOPLE))
     return made
 
 
@@ -196,6 +202,98 @@ MODERN = (
     StoryQuestion("paraphrase", 15, "上报的钢筋比真正用的多得多", 13, "进场的是十一吨"),
     StoryQuestion("paraphrase", 14, "他从高处数着树开了几次花，看着病床", 12, "泡桐开了十五次花"),
     StoryQuestion("paraphrase", 15, "他说出事那天在给母亲守灵", 8, "给我母亲守灵"),
+)
+CLASSICAL_HELD_OUT = (
+    StoryQuestion(ALLUSION, 75, "头一回进府时，老老听见柱子上那匣子当的一声，唬得直展眼。", 6, "金钟"),
+    StoryQuestion(ALLUSION, 65, "芸儿当年买冰片麝香的银子，还是那醉汉倪二借的。", 24, "冰片、麝香"),
+    StoryQuestion(ALLUSION, 80, "挨打那日，偏是个耳聋的婆子，把要紧听成了跳井。", 33, "跳井"),
+    StoryQuestion(ALLUSION, 88, "薛大爷在苇子坑里喝脏水的事，底下人至今当笑话讲。", 47, "苇"),
+    StoryQuestion(ALLUSION, 71, "那日湘云吃醉了睡在山石上，芍药花落了一身。", 62, "芍药花飞了一身"),
+    StoryQuestion(ALLUSION, 95, "那个绣着妖精打架的香囊，原是傻大姐掏促织时捡着的。", 73, "妖精打架"),
+    StoryQuestion(ALLUSION, 58, "不过是二十把旧扇子，弄得石呆子家破人亡。", 48, "石呆子"),
+    StoryQuestion(ALLUSION, 105, "抄检那夜，三姑娘扬手就给了王善保家的一个嘴巴。", 74, "王善保家的"),
+    StoryQuestion(ALLUSION, 40, "他还记得乡下那个纺线的二丫头，抱着小孩子站在路边。", 15, "二丫头"),
+    StoryQuestion(ALLUSION, 110, "那夜占花名儿，宝钗掣着的是一枝牡丹，任是无情也动人。", 63, "任是无情也动人"),
+)
+ENGLISH_HELD_OUT = (
+    StoryQuestion(
+        ALLUSION,
+        20,
+        "Miss Bingley, who had once begged to mend his pen for him, was silent.",
+        10,
+        "mend it for you",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        26,
+        "Mary would still be singing, had her father not said that she had delighted them enough.",
+        18,
+        "You have delighted us long enough",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        38,
+        "He counted the windows for them, and told what the glazing had cost Sir Lewis.",
+        29,
+        "enumeration of the windows",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        35,
+        "Charlotte had seen him from an upper window, and met him by accident in the lane.",
+        22,
+        "meet him accidentally in the lane",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        46,
+        "He had danced only four dances, though gentlemen were scarce.",
+        31,
+        "only four dances",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        52,
+        "It was like the salad and cucumber for which the others had to lend the money.",
+        39,
+        "salad and cucumber",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        55,
+        "Jane had kept that sheet of elegant, hot-pressed paper in its envelope.",
+        21,
+        "hot-pressed",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        59,
+        "In her fancy Lydia had sat beneath a tent, flirting with six officers at once.",
+        41,
+        "six officers at once",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        48,
+        "Her mother used to say that they dined with four-and-twenty families.",
+        9,
+        "four-and-twenty families",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        60,
+        "Her aunt wished for a low phaeton and a pair of ponies, to go round the park.",
+        52,
+        "low phaeton",
+    ),
+)
+MODERN_HELD_OUT = (
+    StoryQuestion(ALLUSION, 11, "纪平说过，那天他值夜班，没有替父亲查车牌。", 3, "让他第二天再来"),
+    StoryQuestion(ALLUSION, 15, "罗八左手缺了两根手指，底片照样夹得很稳。", 2, "左手缺了两根手指"),
+    StoryQuestion(ALLUSION, 16, "那天晚上，是守采石场的人划船送走了父亲。", 10, "划船把他送到对岸"),
+    StoryQuestion(ALLUSION, 14, "一天四十斤土豆，弟弟的手上全是口子。", 4, "四十斤土豆"),
+    StoryQuestion(ALLUSION, 13, "学生都爱学他用左手写板书，字往右下斜。", 8, "粉笔字往右下斜"),
+    StoryQuestion(ALLUSION, 16, "鸭棚每翻修一次，他就把抽屉挪一回。", 13, "每次都跟着挪一回"),
 )
 
 _CHINESE_NAMES = (
