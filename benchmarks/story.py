@@ -170,7 +170,11 @@ def _futures(author: Author) -> list[Row]:
 def _allusions(author: Author) -> list[Row]:
     """Write an allusion in the middle of a chapter, then some of the chapter's own text."""
     known = [one for one in author.novel.questions if one.kind == ALLUSION]
-    sets = (("allusions", known), ("held-out allusions", author.novel.held_out))
+    sets = (
+        ("allusions", known),
+        ("further allusions", author.novel.further),
+        ("held-out allusions", author.novel.held_out),
+    )
     rows: list[Row] = []
     for name, asked in sets:
         for distance, goal in zip(DISTANCES, ("6/6", "6/6", "≥ 5/6"), strict=True):

@@ -35,12 +35,14 @@ class StoryQuestion(NamedTuple):
 class StoryNovel(NamedTuple):
     """A novel in chapters, its questions, and cards with their front matter, by name.
 
-    `held_out` are allusions that were written down before anything was measured with them.
+    With the allusions among the questions and with `further` ones the thresholds were chosen.
+    `held_out` were written down before that and measured afterwards.
     """
 
     name: str
     chapters: list[str]
     questions: tuple[StoryQuestion, ...]
+    further: tuple[StoryQuestion, ...]
     held_out: tuple[StoryQuestion, ...]
     cards: Mapping[str, str]
     protagonists: Mapping[str, tuple[str, ...]]
@@ -48,15 +50,16 @@ class StoryNovel(NamedTuple):
 
 def novels() -> list[StoryNovel]:
     """Return the novels that are there."""
-    made = [StoryNovel("modern Chinese", modern(), MODERN, MODERN_HELD_OUT, {}, {})]
+    asked = (MODERN, MODERN_FURTHER, MODERN_HELD_OUT)
+    made = [StoryNovel("modern Chinese", modern(), *asked, {}, {})]
     if CLASSICAL_CORPUS.is_file():
         classical = _split(CLASSICAL_CORPUS, r"(?m)^(?=第\d+章 )")
-        asked = (CLASSICAL, CLASSICAL_HELD_OUT)
+        asked = (CLASSICAL, CLASSICAL_FURTHER, CLASSICAL_HELD_OUT)
         made.append(StoryNovel("红楼梦", classical, *asked, CHINESE_CARDS, CHINESE_PEOPLE))
     if ENGLISH_CORPUS.is_file():
         english = _split(ENGLISH_CORPUS, r"(?m)^(?=Chapter \d+)")
         name = "Pride and Prejudice"
-        asked = (ENGLISH, ENGLISH_HELD_OUT)
+        asked = (ENGLISH, ENGLISH_FURTHER, ENGLISH_HELD_OUT)
         made.append(StoryNovel(name, english, *asked, ENGLISH_CARDS, ENGLISH_PEOPLE))
     return made
 
@@ -203,19 +206,27 @@ MODERN = (
     StoryQuestion("paraphrase", 14, "他从高处数着树开了几次花，看着病床", 12, "泡桐开了十五次花"),
     StoryQuestion("paraphrase", 15, "他说出事那天在给母亲守灵", 8, "给我母亲守灵"),
 )
-CLASSICAL_HELD_OUT = (
-    StoryQuestion(ALLUSION, 75, "头一回进府时，老老听见柱子上那匣子当的一声，唬得直展眼。", 6, "金钟"),
+CLASSICAL_FURTHER = (
+    StoryQuestion(
+        ALLUSION, 75, "头一回进府时，老老听见柱子上那匣子当的一声，唬得直展眼。", 6, "金钟"
+    ),
     StoryQuestion(ALLUSION, 65, "芸儿当年买冰片麝香的银子，还是那醉汉倪二借的。", 24, "冰片、麝香"),
     StoryQuestion(ALLUSION, 80, "挨打那日，偏是个耳聋的婆子，把要紧听成了跳井。", 33, "跳井"),
     StoryQuestion(ALLUSION, 88, "薛大爷在苇子坑里喝脏水的事，底下人至今当笑话讲。", 47, "苇"),
     StoryQuestion(ALLUSION, 71, "那日湘云吃醉了睡在山石上，芍药花落了一身。", 62, "芍药花飞了一身"),
-    StoryQuestion(ALLUSION, 95, "那个绣着妖精打架的香囊，原是傻大姐掏促织时捡着的。", 73, "妖精打架"),
+    StoryQuestion(
+        ALLUSION, 95, "那个绣着妖精打架的香囊，原是傻大姐掏促织时捡着的。", 73, "妖精打架"
+    ),
     StoryQuestion(ALLUSION, 58, "不过是二十把旧扇子，弄得石呆子家破人亡。", 48, "石呆子"),
-    StoryQuestion(ALLUSION, 105, "抄检那夜，三姑娘扬手就给了王善保家的一个嘴巴。", 74, "王善保家的"),
+    StoryQuestion(
+        ALLUSION, 105, "抄检那夜，三姑娘扬手就给了王善保家的一个嘴巴。", 74, "王善保家的"
+    ),
     StoryQuestion(ALLUSION, 40, "他还记得乡下那个纺线的二丫头，抱着小孩子站在路边。", 15, "二丫头"),
-    StoryQuestion(ALLUSION, 110, "那夜占花名儿，宝钗掣着的是一枝牡丹，任是无情也动人。", 63, "任是无情也动人"),
+    StoryQuestion(
+        ALLUSION, 110, "那夜占花名儿，宝钗掣着的是一枝牡丹，任是无情也动人。", 63, "任是无情也动人"
+    ),
 )
-ENGLISH_HELD_OUT = (
+ENGLISH_FURTHER = (
     StoryQuestion(
         ALLUSION,
         20,
@@ -287,13 +298,109 @@ ENGLISH_HELD_OUT = (
         "low phaeton",
     ),
 )
-MODERN_HELD_OUT = (
+MODERN_FURTHER = (
     StoryQuestion(ALLUSION, 11, "纪平说过，那天他值夜班，没有替父亲查车牌。", 3, "让他第二天再来"),
     StoryQuestion(ALLUSION, 15, "罗八左手缺了两根手指，底片照样夹得很稳。", 2, "左手缺了两根手指"),
     StoryQuestion(ALLUSION, 16, "那天晚上，是守采石场的人划船送走了父亲。", 10, "划船把他送到对岸"),
     StoryQuestion(ALLUSION, 14, "一天四十斤土豆，弟弟的手上全是口子。", 4, "四十斤土豆"),
     StoryQuestion(ALLUSION, 13, "学生都爱学他用左手写板书，字往右下斜。", 8, "粉笔字往右下斜"),
     StoryQuestion(ALLUSION, 16, "鸭棚每翻修一次，他就把抽屉挪一回。", 13, "每次都跟着挪一回"),
+)
+CLASSICAL_HELD_OUT = (
+    StoryQuestion(
+        ALLUSION, 55, "他曾在南华经后头续了几句焚花散麝的话，被颦儿取笑。", 21, "焚花散麝"
+    ),
+    StoryQuestion(ALLUSION, 66, "薛蟠行令时说的那个大马猴，满席都笑倒了。", 28, "大马猴"),
+    StoryQuestion(ALLUSION, 72, "宝钗开画具单子时，有人说还该要铁锅和生姜。", 42, "生姜"),
+    StoryQuestion(
+        ALLUSION, 85, "江南甄家也有一个宝玉，还是那年来请安的四个女人说的。", 56, "四个女人"
+    ),
+    StoryQuestion(ALLUSION, 92, "王道士编的那剂疗妒汤，不过是一个秋梨，二钱冰糖。", 80, "疗妒汤"),
+    StoryQuestion(ALLUSION, 100, "君弦忽然崩断的那晚，妙玉听了起身就走。", 87, "君弦"),
+    StoryQuestion(ALLUSION, 99, "那箱从虎丘带来的泥人儿里，有一个薛蟠自己的小像。", 67, "虎丘"),
+    StoryQuestion(ALLUSION, 45, "翠缕缠着姑娘问什么是阴阳，问得好笑。", 31, "阴阳"),
+    StoryQuestion(ALLUSION, 118, "海棠冬天里开了花，探春那时就想必非好兆。", 94, "必非好兆"),
+    StoryQuestion(ALLUSION, 77, "为一碗炖鸡蛋，司棋带人把小厨房砸了。", 61, "鸡蛋"),
+)
+ENGLISH_HELD_OUT = (
+    StoryQuestion(
+        ALLUSION,
+        25,
+        "A single man with four or five thousand a year had been thought a fine thing for the girls.",
+        1,
+        "four or five thousand a year",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        44,
+        "Three times he had met her, as if by chance, in her favourite walk in the park.",
+        33,
+        "favourite haunt",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        57,
+        "Her mother had kept her room, with tremblings and flutterings and spasms in her side.",
+        47,
+        "such flutterings",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        36,
+        "Every savage can dance, he had told Sir William at the Lucases.",
+        6,
+        "Every savage can dance",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        53,
+        "She had let down the side-glass so that William Goulding might see the ring.",
+        51,
+        "William Goulding",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        28,
+        "The ladies had laughed heartily at an uncle who lived near Cheapside.",
+        8,
+        "near Cheapside",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        42,
+        "Lady Catherine found fault with the furniture, and thought the joints of meat too large.",
+        30,
+        "too large",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        61,
+        "Her mother was never to see her again, if she did not marry Mr. Collins.",
+        20,
+        "will never see you again",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        58,
+        "Jane had happened to look round, and to smile, and he placed himself by her.",
+        54,
+        "placed himself by her",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        27,
+        "He had known all about her thousand pounds in the four per cents.",
+        19,
+        "four per cents",
+    ),
+)
+MODERN_HELD_OUT = (
+    StoryQuestion(ALLUSION, 12, "登记簿上那一行写着，取件人未到。", 2, "取件人未到"),
+    StoryQuestion(ALLUSION, 16, "真东西原来就压在药水桶底下。", 7, "药水桶底下"),
+    StoryQuestion(ALLUSION, 13, "外婆把粮票和户口本收在同一只饼干盒里。", 5, "饼干盒"),
+    StoryQuestion(ALLUSION, 15, "锡纸里包着的另外半卷，她等了十八年。", 6, "锡纸"),
+    StoryQuestion(ALLUSION, 14, "绳子上夹着的照片，全是同一棵树。", 11, "几十张照片"),
+    StoryQuestion(ALLUSION, 16, "三楼的走廊塌了一段，幸好楼里没有人。", 14, "走廊塌了一段"),
 )
 
 _CHINESE_NAMES = (

@@ -12,7 +12,7 @@ NOVELS = pytest.mark.parametrize("novel", novels(), ids=lambda novel: novel.name
 
 @NOVELS
 def test_each_question_is_about_an_earlier_passage(novel: StoryNovel) -> None:
-    for _, at, _, chapter, quote in novel.questions:
+    for _, at, _, chapter, quote in (*novel.questions, *novel.further, *novel.held_out):
         assert chapter < at <= len(novel.chapters)
         assert holds(novel.chapters[chapter - 1], quote)
 
