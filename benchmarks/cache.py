@@ -5,8 +5,11 @@ specification says, with the default budget. A prompt is sent in four ways: in o
 system prompt as the only block of its own, as one block, and with a window that slides with the
 cursor, which is how libraries that keep the newest text cut it. Tokens are those of `o200k_base`.
 The document grows by 100 characters a minute, half of them typed and half taken over from answers;
-one session is slower. `--quick` records the typing sessions only. The last table has the budget
-for long windows beside the default one.
+one session is slower. In that project rules, settings and window fill the skill's target, and no
+passages are left; so two smaller projects follow, in which passages are a good part of the prompt,
+and the first one with a budget that lets the system prompt reach every provider's minimum.
+`--quick` records the typing sessions only. The last table has the budget for long windows beside
+the default one.
 """
 
 import tempfile
@@ -15,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.assemble import Server, running
-from benchmarks.novel import SPECIFIED, make_project, write
+from benchmarks.novel import SPECIFIED, Size, make_project, write
 from creonowd.tokens.tables import packaged_encoding
 from creonowd.workspace.prices import (
     ModelPrice,
@@ -36,12 +39,14 @@ from testing.cache_rules import (
     UnitCache,
     possible,
 )
-from testing.corpus import chinese, origin
+from testing.corpus import chinese, english, origin
 
 CHARACTERS_A_MINUTE = 100
 CALLS = 30
 CHAPTER = 42
 SELECTED = 200
+USUAL_TOKENS, WIDE_TOKENS = 6_000, 12_000
+SMALL = Size(constraints=10, characters=8, settings=1)
 MODEL = "gpt-5.6"
 SKILL = "builtin:continue"
 SKILLS = ("builtin:continue", "builtin:expand", "builtin:dialogue")
@@ -97,14 +102,17 @@ def main(argv: list[str]) -> None:
         f"Texts: {origin()}; rules of {RULES_AS_OF}, prices of {prices.as_of} in {prices.currency}"
         " for a million input tokens as they were used."
     )
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, running(Path(folder) / "user data") as daemon:
         root = Path(folder) / "小说"
-        chapters = make_project(root, chinese(), SPECIFIED)
-        with running(Path(folder) / "user data") as daemon:
-            author = Author(daemon, root, chapters)
-            for name, calls in author.sessions(quick="--quick" in argv):
+        author = Author(daemon, root, make_project(root, chinese(), SPECIFIED))
+        for name, calls in author.sessions(quick="--quick" in argv):
+            _print_session(name, calls)
+        for language, text in (("Chinese", chinese()), ("English", english())):
+            root = Path(folder) / language
+            writer = Author(daemon, root, make_project(root, text, SMALL))
+            for name, calls in writer.small_sessions(language):
                 _print_session(name, calls)
-            _print_long(author)
+        _print_long(author)
 
 
 class Author:
@@ -126,12 +134,23 @@ class Author:
             yield f"typing at the end, a call every {step} characters", list(self._typing(step))
         slow = [call._replace(at=2 * call.at) for call in self._typing(400)]
         yield "the same at 50 characters a minute: a call every 8 minutes", slow
+        self._change_budget(**_budget(WIDE_TOKENS))
+        for step in (24, 400):
+            said = f"a budget of {WIDE_TOKENS} tokens, a call every {step} characters"
+            yield said, list(self._typing(step))
+        self._change_budget(kind="default", **_budget(USUAL_TOKENS))
         if quick:
             return
         yield "editing in the middle, a call every 60 characters", list(self._editing())
         yield "another chapter with every tenth call, 60 characters", list(self._switching())
         yield "a setting changes with every tenth call, 60 characters", list(self._settings())
         yield "three skills in turn, 60 characters", list(self._three_skills())
+
+    def small_sessions(self, language: str) -> Iterator[tuple[str, list[Call]]]:
+        """Record sessions in a project with few rules and settings."""
+        for step in (24, 60, 400):
+            said = f"a small project in {language}, a call every {step} characters"
+            yield said, list(self._typing(step))
 
     def long_sessions(self) -> Iterator[tuple[str, list[Call], list[Call]]]:
         """Record sessions with the default budget and with the one for long windows."""
@@ -141,14 +160,13 @@ class Author:
             "another chapter with every tenth call": self._switching,
         }
         usual = {name: list(record()) for name, record in sessions.items()}
-        self._change_budget("long")
+        self._change_budget(kind="long")
         for name, record in sessions.items():
             yield name, usual[name], list(record())
-        self._change_budget("default")
+        self._change_budget(kind="default")
 
-    def _change_budget(self, kind: str) -> None:
-        version = self._daemon.ask("context:budget:get", **self._project)["version"]
-        change = {"version": version, "kind": kind}
+    def _change_budget(self, **change: Any) -> None:
+        change |= {"version": self._daemon.ask("context:budget:get", **self._project)["version"]}
         self._daemon.ask("context:budget:update", **self._project, profile=change)
 
     def _typing(self, step: int, skill: str = SKILL) -> Iterator[Call]:
@@ -202,6 +220,11 @@ class Author:
         return Call(result, text[:cursor], 60 * typed / CHARACTERS_A_MINUTE)
 
 
+def _budget(total: int) -> dict[str, int]:
+    """Return figures of a budget with this total, and what a model must have room for besides."""
+    return {"totalBudgetTokens": total, "contextWindowTokens": total + 2_000}
+
+
 def _path(number: int) -> str:
     return f"chapters/{number:03}.md"
 
@@ -215,7 +238,9 @@ def _print_session(name: str, calls: Sequence[Call]) -> None:
     }
     tokens = sum(len(request.tokens) for request in ways["blocks"]) // len(calls)
     stable = _points(calls[0].result)["systemPrompt"]
-    print(f"\n{name}: {len(calls)} calls of {tokens} tokens, {stable} of them system prompt\n")
+    retrieved = sum(c.result["layers"]["retrieved"]["tokens"] for c in calls) // len(calls)
+    said = f"{len(calls)} calls of {tokens} tokens, {stable} of them system prompt"
+    print(f"\n{name}: {said}, {retrieved} retrieved\n")
     print("| provider | " + " | ".join(f"{way}: read, price" for way in WAYS) + " |")
     print("|---|" + "---|" * len(WAYS))
     for provider in PROVIDERS:

@@ -97,7 +97,7 @@ def _path(number: int) -> str:
 class Author:
     """Somebody who writes in a novel: opens chapters, and asks for prompts and passages."""
 
-    def __init__(self, daemon: Server, root: Path, novel: StoryNovel) -> None:
+    def __init__(self, daemon: Daemon, root: Path, novel: StoryNovel) -> None:
         self.daemon, self.root, self.novel = daemon, root, novel
         project = daemon.call("project:create", {"rootPath": str(root)})["projectId"]
         self.project = {"projectId": project}

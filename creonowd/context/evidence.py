@@ -59,6 +59,7 @@ class Decision(Model, gc=False):
 
     `fits_with` is how many more tokens of room in its layer would have kept all of it. `settled`
     is how much of `rendered`, in code points, stands before the author's cursor in the document.
+    A `late` one answers single sentences, as its fragment says.
     """
 
     evidence: TrimEvidence
@@ -71,6 +72,7 @@ class Decision(Model, gc=False):
     priority: int | None = None
     fits_with: int | None = None
     settled: int = 0
+    late: bool = False
     redactions: tuple[RedactionEvidence, ...] = ()
 
     @property
@@ -157,6 +159,7 @@ def _decide(
         confidence=fragment.confidence,
         priority=fragment.priority,
         fits_with=None if fits_with is None else max(1, fits_with),
+        late=fragment.late,
         redactions=unit.evidence,
     )
 

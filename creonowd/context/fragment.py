@@ -174,7 +174,8 @@ class Fragment(Model, cache_hash=True, gc=False):
     `token_count` is what a host claims; it is checked and otherwise ignored. `since` and `until`
     are the places of the story between which it holds, `stages` what is added to its text on the
     way; `due` is where a thread is to be resolved; `excluded` is the step that left it out before.
-    A `late` one answers the last words before the cursor, and stands behind the others.
+    A `late` one answers single sentences before the cursor, and stands behind the others.
+    `arrival` is when a chunk came: what stood there before keeps its place in front.
     `story_number` puts chunks into the order of the story; zero has no place in it. `extent` is
     the part of a document that it repeats word by word; `chapters` are the documents that a summary
     tells of in a line each.
@@ -205,6 +206,7 @@ class Fragment(Model, cache_hash=True, gc=False):
     stages: tuple[Stage, ...] = ()
     excluded: Rule | None = None
     late: bool = False
+    arrival: int = 0
     story_number: int = 0
     extent: Extent | None = None
     chapters: tuple[str, ...] = ()
@@ -241,6 +243,7 @@ def rank_key(fragment: Fragment) -> tuple[object, ...]:
 
 
 def reading_key(fragment: Fragment) -> tuple[object, ...]:
-    """Sort chunks in the order of the story, by path and offset."""
+    """Sort chunks as they came, those that came together in the order of the story."""
     _, path, offset = fragment.place
-    return (fragment.story_number, path, offset, fragment.source_ref, fragment.text)
+    number = fragment.story_number
+    return (fragment.arrival, number, path, offset, fragment.source_ref, fragment.text)

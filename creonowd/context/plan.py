@@ -29,7 +29,10 @@ MAX_RECENT_SUMMARY = 10
 MAX_SYNOPSIS = 1000
 LONGEST_QUERY = 2000
 # How far before the end of the query a sentence may stand that is searched for by itself.
-REACH = 3000
+REACH = 2000
+# The query moves in so many steps of the window at once, and after so many of its own it begins
+# anew: what was found for the one before is held only within them.
+QUERY_STEPS, QUERIES = 4, 4
 CHUNK_LIMIT = 200
 MOST_SUMMARIES = 3
 EVERYTHING = "all"
@@ -373,19 +376,24 @@ def minimum_step(allowances: Allowances) -> int:
     return allowances.minimum(Layer.IMMEDIATE) // STEPS
 
 
-def query(text: str, cursor: int, step: int) -> str:
-    """Return the text to search with: what lies before the last multiple of the step.
-
-    Within the first step of a document, its whole paragraphs so far.
-    """
-    end = query_end(text, cursor, step)
+def query(text: str, end: int) -> str:
+    """Return the text to search with, given where it ends."""
     return text[max(0, end - LONGEST_QUERY) : end]
 
 
-def query_end(text: str, cursor: int, step: int) -> int:
-    """Return where the text to search with ends; passages of the document end before that, too."""
-    end = cursor // step * step
-    return end or max(paragraphs(text, 0, cursor), default=0)
+def query_ends(text: str, cursor: int, step: int) -> tuple[int, ...]:
+    """Return where the text to search with ends, last of all, and where it ended just before.
+
+    Passages of the document end before that, too. It moves in steps that are coarser than those
+    of the window; at the beginning of a document they are smaller, and within the first of them
+    it ends with the last whole paragraph.
+    """
+    grid = max(step, min(QUERY_STEPS * step, LONGEST_QUERY))
+    number = cursor // grid
+    if number:
+        return tuple(grid * n for n in range(number - (number - 1) % QUERIES, number + 1))
+    first = next((part for part in (grid // 2, grid // 4) if 0 < part <= cursor), 0)
+    return (first or max(paragraphs(text, 0, cursor), default=0),)
 
 
 class LastSentences(NamedTuple):
@@ -401,7 +409,6 @@ def last_sentences(text: str, end: int, cursor: int) -> LastSentences:
     An unfinished one does not ask yet: it would ask something else with every letter.
     """
     start = max(0, end - REACH)
-    late_start = max(end, cursor - LONGEST_QUERY // 2)
     firm: dict[str, None] = {}
     late: dict[str, None] = {}
     begin = start
@@ -411,6 +418,6 @@ def last_sentences(text: str, end: int, cursor: int) -> LastSentences:
     for stop in sorted({*stops, *blanks}):
         sentence = text[max(begin, stop - LONGEST_SENTENCE) : stop].strip()
         begin = stop
-        if sentence and (stop <= end or stop > late_start):
+        if sentence:
             (firm if stop <= end else late)[sentence] = None
     return LastSentences(tuple(firm), tuple(one for one in late if one not in firm))

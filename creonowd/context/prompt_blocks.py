@@ -1,7 +1,8 @@
 """Where a prompt is cut into blocks: between parts that change at different times.
 
-Rules change in days, settings in hours, the story so far with a chapter, passages and the window
-every few hundred characters, and what stands behind the window with every call. Everything is a
+Rules change in days, settings in hours, the story so far with a chapter, passages every page or
+two, what single sentences allude to and the window every few hundred characters, and what stands
+behind the window with every call. Everything is a
 pure function of the prompt.
 """
 
@@ -17,10 +18,10 @@ from creonowd.context.text_tools import TextTools
 from creonowd.context.user_content import UserContent
 from creonowd.tokens.boundaries import LINE_START
 
-BLOCK_BYTES = 720
+BLOCK_BYTES = 360
 WINDOW_POINTS = 4
 
-PartName = Literal["rules", "systemPrompt", "story", "passages", "window"]
+PartName = Literal["rules", "systemPrompt", "story", "passages", "allusions", "window"]
 
 _PARAGRAPH_END = re.compile(rf"\n(?={LINE_START})")
 
@@ -79,8 +80,12 @@ def _parts(user: UserContent, tools: TextTools) -> Iterator[_Part]:
         heading = ""
     if last or not before:
         yield "story" if last else None, *_join(heading, last, tools)
-    if passages := retrieved[len(told) :]:
-        yield "passages", *_join("", passages, tools)
+    passages = retrieved[len(told) :]
+    held = next((n for n, decision in enumerate(passages) if decision.late), len(passages))
+    if held:
+        yield "passages", *_join("", passages[:held], tools)
+    if held < len(passages):
+        yield "allusions", *_join("", passages[held:], tools)
     immediate = [decision for decision in user.immediate if decision.is_kept]
     document = next((n for n, decision in enumerate(immediate) if decision.settled), None)
     if document is None:

@@ -18,6 +18,9 @@ from creonowd.model import Model, Result
 from creonowd.redaction import RedactionEvidence
 from creonowd.tokens.models import CacheRule, CountKind, cache_facts
 
+# Anthropic's limit.
+MOST_MARKS = 4
+
 
 class LayerSummary(Model):
     """One layer of the prompt after trimming."""
@@ -78,7 +81,8 @@ class CacheBreakPoint(Model):
 
     after: PartName
     """Behind what it lies: `rules`, `systemPrompt` (rules and settings), `story` (the story so
-    far), `passages` (all that was retrieved) or `window` (a paragraph of the document before the
+    far), `passages` (what was retrieved for the text as a whole), `allusions` (what single
+    sentences brought) or `window` (a paragraph of the document before the
     cursor; typing behind it leaves it as it is)."""
     hash: str
     """SHA-256 of the bytes up to there."""
@@ -357,11 +361,19 @@ def _places_to_mark(places: Sequence[PromptPlace], rule: CacheRule) -> list[Prom
     """Choose the places to mark: where parts that change at different times meet, as many as allowed."""
     by_name = {place.after: place for place in places}
     window = [place for place in places if place.after == "window"]
+    stable = [by_name[name] for name in ("systemPrompt", "story") if name in by_name]
+    held = [by_name[name] for name in ("passages", "allusions") if name in by_name]
     if rule is CacheRule.MARKS:
-        wanted = [by_name.get(name) for name in ("window", "systemPrompt", "story", "rules")]
-    elif rule is CacheRule.BREAK_POINTS:
+        rules = [by_name[name] for name in ("rules",) if name in by_name]
+        return [*window[-1:], *stable, *_longer_part(stable, held), *rules][:MOST_MARKS]
+    if rule is CacheRule.BREAK_POINTS:
         # A break point matches only what was written exactly there, so the one before is named too.
-        wanted = [*window[-2:], by_name.get("systemPrompt"), by_name.get("story")]
-    else:
-        return []
-    return [place for place in wanted if place is not None]
+        return [*window[-2:], *stable, *held]
+    return []
+
+
+def _longer_part(stable: Sequence[PromptPlace], held: Sequence[PromptPlace]) -> list[PromptPlace]:
+    """Return the end of the passages or of the allusions behind them, whichever has more tokens."""
+    starts = [*stable[-1:], *held]
+    lengths = [place.tokens - start.tokens for start, place in zip(starts, held, strict=False)]
+    return [held[lengths.index(max(lengths))]] if len(lengths) == len(held) > 0 else [*held[-1:]]

@@ -28,7 +28,7 @@ from creonowd.context.plan import (
     last_sentences,
     previous_start,
     query,
-    query_end,
+    query_ends,
     shows_document,
     synopsis_share,
     wants,
@@ -59,8 +59,10 @@ class SourceQuery(Model):
     far is asked for, in order, None where there is no place in the story; it may take about
     `synopsis_room` tokens, and with `whole_chapters` the nearest are told by their whole text.
 
-    `query_end` is where the query ends in the document; `last` are the sentences before the cursor,
-    each of which may allude to an earlier passage. What lies after `here` in the story is not wanted, unless
+    `query_end` is where the query ends in the document, and `query_ends` where it ended before
+    that: what was found then keeps its place while it is still good. Passages may take about
+    `passage_room` tokens. `last` are the sentences before the cursor, each of which may allude to
+    an earlier passage. What lies after `here` in the story is not wanted, unless
     the skill `sees_future`. Of the `previous` chapter the prompt shows what follows
     `previous_start`.
     """
@@ -79,6 +81,8 @@ class SourceQuery(Model):
     synopsis_room: int = 0
     whole_chapters: bool = False
     query_end: int = 0
+    query_ends: tuple[int, ...] = ()
+    passage_room: int = 0
     last: LastSentences = LastSentences()
     story: Story = Story()
     here: StoryPlace | None = None
@@ -161,11 +165,11 @@ def query_for(plan: Plan, layer: Layer) -> SourceQuery:
 
 def _dynamic(plan: Plan, ask: SourceQuery) -> SourceQuery:
     document = plan.document
-    searched, end, last = "", 0, LastSentences()
+    searched, end, ends, last = "", 0, (), LastSentences()
     if document is not None:
-        cursor = document.here.start
-        searched = query(document.text, cursor, plan.step)
-        end = query_end(document.text, cursor, plan.step)
+        ends = query_ends(document.text, document.here.start, plan.step)
+        end = ends[-1]
+        searched = query(document.text, end)
         last = last_sentences(document.text, end, document.here.end)
         if not searched.strip():
             searched = _first_words(plan)
@@ -191,6 +195,8 @@ def _dynamic(plan: Plan, ask: SourceQuery) -> SourceQuery:
         synopsis_room=synopsis_share(plan),
         whole_chapters=plan.allowances.long,
         query_end=end,
+        query_ends=ends,
+        passage_room=plan.allowances.share(Layer.RETRIEVED),
         last=last,
         story=plan.story,
         here=plan.here,

@@ -507,9 +507,9 @@ class RankedChunks:
     def _fill_with_answers(
         self, early: Sequence[int], answers: Sequence[int], room: RetrievedRoom, firm: int
     ) -> tuple[list[_IndexedDecision], list[_IndexedDecision], list[_IndexedDecision]]:
-        """Keep answers to the last words in a room of their own, behind all other chunks.
+        """Keep answers to single sentences in a room of their own, behind all other chunks.
 
-        They change with each sentence; how much room the others have does not depend on them.
+        They change as the author writes; how much room the others have does not depend on them.
         What they leave of theirs goes to the others, behind them all.
         """
         kept_free = max(room.tokens // LATE_SHARE, min(room.tokens, LATE_TOKENS))

@@ -9,7 +9,7 @@ from creonowd.context.fragment import Layer
 from creonowd.context.inspection import Why
 from creonowd.context.notice import Notice, caution, show
 from creonowd.context.plan import query as text_before
-from creonowd.context.plan import query_end, step
+from creonowd.context.plan import query_ends, step
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.logs import log_redaction
@@ -179,9 +179,10 @@ async def _search(
     if document is not None:
         cursor, grid = document.here.start, step(figures, None)
         story = await session.chapters.story(project, document)
-        within = before_place(story, document, query_end(document.text, cursor, grid))
+        end = query_ends(document.text, cursor, grid)[-1]
+        within = before_place(story, document, end)
         if params.query is None:
-            before = text_before(document.text, cursor, grid)
+            before = text_before(document.text, end)
         elif params.future:
             within = within._replace(scope=None)
     return Search(

@@ -6,13 +6,13 @@ scene is full of are no allusion.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from creonowd.memo import Memo
-from creonowd.retrieval.query import make_query, telling_terms
+from creonowd.retrieval.query import telling_terms
 from creonowd.tokens.boundaries import is_abbreviation, sentences
 from creonowd.tokens.tokenizer import about_tokens
 
@@ -27,10 +27,17 @@ MOST_PASSAGES = 64
 KEPT_SENTENCES = 2048
 KEPT_NUMBERS = 16_384
 KEPT_SCENES = 256
-KEPT_LEADS = 256
+KEPT_LEADS = 1024
 KEPT_EXCERPTS = 1024
 KEPT_PARTS = 128
-MOST_COMPARED = 12
+
+# How clearly a sentence must allude to a passage, and how many such passages there are at most.
+LEAST_STRENGTH = 1.2
+MOST_HELD = 4
+# One that came keeps its place until another is so much stronger. It fades as the author goes on,
+# by this share over so many characters.
+HOLD = 1.2
+FADING, FADED_AFTER = 0.5, 3000
 
 # Two sums that differ by more are different after rounding, too.
 CLEARLY = 2e-6
@@ -66,11 +73,24 @@ class Allusions:
         self._rarities = [self._rarity(number) for number in range(MOST_PASSAGES + 1)]
         self._leads: Memo[str, Allusion] = Memo(KEPT_LEADS)
 
-    def find(self, asking: Sequence[str], scene: Sequence[str]) -> list[Allusion]:
-        """Return for each sentence what it alludes to; NOTHING if it points nowhere.
+    def find(self, asking: Sequence[str], scene: Sequence[str]) -> list[tuple[Allusion, ...]]:
+        """Return for each sentence what it may allude to: a passage, at most two, or none.
 
-        `scene` are the sentences around: what they speak of anyway counts less.
+        Words of its own point to one document, and all words of the sentence together to one that
+        leads all others; where both are the same, the passage is meant more clearly. `scene` are
+        the sentences around: what they speak of anyway counts less.
         """
+        rare, leading = self.by_rare_words(asking, scene), self.by_all_words(asking)
+        return [self._joined(*pair) for pair in zip(rare, leading, strict=True)]
+
+    def _joined(self, rare: Allusion, leading: Allusion) -> tuple[Allusion, ...]:
+        both = tuple(one for one in (leading, rare) if one.strength > 0)
+        if len(both) == 2 and self._documents[rare.row] == self._documents[leading.row]:
+            return (leading._replace(strength=round(leading.strength + rare.strength, 4)),)
+        return both
+
+    def by_rare_words(self, asking: Sequence[str], scene: Sequence[str]) -> list[Allusion]:
+        """Return for each sentence the passage that shares words with it that others lack."""
         around = tuple(scene)
         kept = self._kept(around)
         new = [sentence for sentence in asking if sentence not in kept]
@@ -95,30 +115,27 @@ class Allusions:
             )
         ]
 
-    def lead(self, sentence: str) -> Allusion:
-        """Return the best passage by all words of a sentence, and its lead on other documents.
+    def by_all_words(self, asking: Sequence[str]) -> list[Allusion]:
+        """Return for each sentence the best passage by all of its words.
 
-        It finds what an author paraphrases. A lead of 1 is that of one word of its own.
+        It finds what an author paraphrases. Its strength is the lead on all other documents; a
+        lead of 1 is that of one word of its own.
         """
-        return self._leads.get(sentence, lambda: self._lead(sentence))
+        known = {sentence: self._leads.peek(sentence) for sentence in asking}
+        new = [sentence for sentence, one in known.items() if one is None]
+        for one in self._leading(new) if new else ():
+            known[one.sentence] = one
+            self._leads.put(one.sentence, one)
+        return [known[sentence] or NOTHING for sentence in asking]
 
-    def _lead(self, sentence: str) -> Allusion:
-        from creonowd.retrieval.bm25 import search
+    def _leading(self, asking: Sequence[str]) -> Iterator[Allusion]:
+        from creonowd.retrieval.bm25 import leading_rows
 
-        weights = make_query(sentence).weights
-        if not weights:
-            return NOTHING
-        found = search(self._index, weights, MOST_COMPARED)
-        rows: list[int] = found.rows.tolist()
-        scores: list[float] = found.scores.tolist()
-        pairs = list(zip(rows, scores, strict=True))
-        if not pairs:
-            return NOTHING
-        row, best = pairs[0]
-        document = self._documents[row]
-        others = (score for other, score in pairs if self._documents[other] != document)
-        unit = math.log(1 + self._index.population)
-        return Allusion(row, round((best - next(others, 0.0)) / unit, 4), sentence)
+        unit = math.log(1 + self._index.population) or 1.0
+        found = leading_rows(self._index, [_terms(one) for one in asking], self._documents)
+        for sentence, best in zip(asking, found, strict=True):
+            row, lead = (-1, 0.0) if best is None else best
+            yield Allusion(row, round(lead / unit, 4), sentence)
 
     def _rarity(self, documents: int) -> float:
         return math.log(1 + (self._population - documents + 0.5) / (documents + 0.5))
@@ -251,6 +268,72 @@ def _terms_in(scene: tuple[str, ...]) -> "tuple[NDArray[np.uint64], NDArray[np.i
     return np.unique(np.concatenate(arrays), return_counts=True)
 
 
+class _Held(NamedTuple):
+    """An allusion, the document it is to, and where its sentence ends."""
+
+    one: Allusion
+    document: int
+    at: int
+
+    def strength(self, at: int) -> float:
+        """How strong it still is for an author who has got so far."""
+        age = min(1.0, (at - self.at) / FADED_AFTER)
+        return round(self.one.strength * (1 - FADING * age), 4)
+
+
+class HeldAllusions:
+    """The passages that the sentences of an author allude to most clearly, as they come.
+
+    Of each document there is one. `all` are in the order in which they came; a passage that is
+    there keeps its place until a clearly stronger one needs it.
+    """
+
+    def __init__(self, documents: Sequence[int]) -> None:
+        self._documents = documents
+        self._at = self._changed = 0
+        self._held: list[_Held] = []
+
+    @property
+    def all(self) -> list[Allusion]:
+        """All of them, each as strong as it was at the last change."""
+        return [held.one._replace(strength=held.strength(self._changed)) for held in self._held]
+
+    def begin(self, sentences: Iterable[str], found: Iterable[Sequence[Allusion]]) -> None:
+        """Take the strongest of a text as a whole."""
+        best: dict[int, _Held] = {}
+        every: list[_Held] = []
+        for sentence, allusions in zip(sentences, found, strict=True):
+            self._at += len(sentence)
+            every += [_Held(one, self._documents[one.row], self._at) for one in allusions]
+        for held in every:
+            known = best.get(held.document)
+            if known is None or held.strength(self._at) > known.strength(self._at):
+                best[held.document] = held
+        strong = [held for held in best.values() if held.strength(self._at) >= LEAST_STRENGTH]
+        strong.sort(key=lambda held: (-held.strength(self._at), held.at, held.one.row))
+        self._held = sorted(strong[:MOST_HELD], key=lambda held: (held.at, held.one.row))
+        self._changed = self._at
+
+    def go_on(self, sentences: Iterable[str], found: Iterable[Sequence[Allusion]]) -> None:
+        """Take what is strong enough, sentence by sentence."""
+        for sentence, allusions in zip(sentences, found, strict=True):
+            self._at += len(sentence)
+            for one in allusions:
+                if one.strength >= LEAST_STRENGTH:
+                    self._take(_Held(one, self._documents[one.row], self._at))
+
+    def _take(self, new: _Held) -> None:
+        same = [held for held in self._held if held.document == new.document]
+        rivals = same or (self._held if len(self._held) >= MOST_HELD else [])
+        if rivals:
+            weakest = min(rivals, key=lambda held: (held.strength(self._at), held.at, held.one.row))
+            if new.one.strength <= HOLD * weakest.strength(self._at):
+                return
+            self._held.remove(weakest)
+        self._held.append(new)
+        self._changed = self._at
+
+
 @lru_cache(maxsize=KEPT_EXCERPTS)
 def excerpt(text: str, sentence: str, most: float) -> tuple[int, int]:
     """Return where a passage says what a sentence alludes to, in at most so many tokens or so.
@@ -258,18 +341,17 @@ def excerpt(text: str, sentence: str, most: float) -> tuple[int, int]:
     Whole sentences around the one that shares most with it; a single one may be longer.
     """
     wanted = frozenset(_terms(sentence))
-    parts = [
-        (start, end, len(wanted & terms), tokens) for start, end, terms, tokens in _parts(text)
-    ]
+    parts = _parts(text)
     best, chosen = (-1, 0), (0, len(text))
     for first in range(len(parts)):
-        shared, tokens = 0, 0.0
+        shared: frozenset[str] = frozenset()
+        tokens = 0.0
         for last in range(first, len(parts)):
-            shared, tokens = shared + parts[last][2], tokens + parts[last][3]
+            shared, tokens = shared | (wanted & parts[last][2]), tokens + parts[last][3]
             if tokens > most and last > first:
                 break
-            if (shared, last - first) > best:
-                best, chosen = (shared, last - first), (parts[first][0], parts[last][1])
+            if (len(shared), last - first) > best:
+                best, chosen = (len(shared), last - first), (parts[first][0], parts[last][1])
     start, end = chosen
     blank = len(text[start:end]) - len(text[start:end].lstrip())
     return start + blank, start + max(blank + 1, len(text[start:end].rstrip()))

@@ -49,6 +49,8 @@ _TYPICAL = (1.0, 1.0, 1.6, 2.3, 3.4, 5.2, 7.6, 12.0)
 IMPACTS = np.array([f * (SATURATION + 1) / (f + SATURATION) for f in _TYPICAL])
 
 KEPT_BYTES = 4_000_000
+# Short queries are asked together as long as there are no more scores to compute than that.
+MOST_CELLS = 1_000_000
 
 Numbers = NDArray[np.uint64]
 Places = NDArray[np.uint32]
@@ -348,6 +350,60 @@ def search(
     final = _rounded(final if factors is None else final * factors[rows])
     order = np.lexsort((rows, -final))
     return Matches(rows[order], final[order])
+
+
+class LeadingRow(NamedTuple):
+    """The row with the best score, and how far that is before those of all other documents."""
+
+    row: int
+    lead: float
+
+
+def leading_rows(
+    index: TermIndex, queries: Sequence[Sequence[str]], documents: NDArray[np.int64]
+) -> list[LeadingRow | None]:
+    """Search for the terms of many short queries together; None for one that finds nothing.
+
+    `documents` has the document of each row, ascending. Common terms tell too little to be asked.
+    """
+    found: list[LeadingRow | None] = []
+    at_once = max(1, MOST_CELLS // max(1, index.size))
+    for start in range(0, len(queries), at_once):
+        found += _leading_rows(index, queries[start : start + at_once], documents)
+    return found
+
+
+def _leading_rows(
+    index: TermIndex, queries: Sequence[Sequence[str]], documents: NDArray[np.int64]
+) -> list[LeadingRow | None]:
+    terms = sorted({term for query in queries for term in query})
+    place = {term: number for number, term in enumerate(terms)}
+    found = index.look_up(terms)
+    if index.allowed is not None:
+        allowed = index.allowed[found.rows]
+        found = Postings(found.rows[allowed], found.steps[allowed])
+    which = found.steps // LEVELS
+    frequencies = np.bincount(which, minlength=len(terms))
+    asking = np.repeat(np.arange(len(queries)), [len(query) for query in queries])
+    asked = np.array([place[term] for query in queries for term in query], np.int64)
+    tells = (frequencies[asked] > 0) & (frequencies[asked] <= COMMON)
+    asking, asked = asking[tells], asked[tells]
+    if not len(asked):
+        return [None] * len(queries)
+    lengths = frequencies[asked]
+    starts = np.cumsum(frequencies)[asked] - np.cumsum(lengths)
+    at = np.arange(int(lengths.sum())) + np.repeat(starts, lengths)
+    rarity = np.log(1 + (index.population - frequencies + 0.5) / (frequencies + 0.5))
+    cells = np.repeat(asking * index.size, lengths) + found.rows[at]
+    worth = rarity[which[at]] * IMPACTS[found.levels[at]]
+    table = _rounded(_sums(cells, worth, len(queries) * index.size)).reshape(-1, index.size)
+    firsts = np.flatnonzero(np.diff(documents, prepend=-1))
+    of_documents = np.maximum.reduceat(table, firsts, axis=1)
+    best = of_documents.max(axis=1)
+    of_documents[np.arange(len(queries)), of_documents.argmax(axis=1)] = 0.0
+    leads = (best - of_documents.max(axis=1)).tolist()
+    columns = zip(table.argmax(axis=1).tolist(), best.tolist(), leads, strict=True)
+    return [LeadingRow(row, lead) if score > 0 else None for row, score, lead in columns]
 
 
 def shares_of(

@@ -16,13 +16,14 @@ from msgspec.structs import replace
 from creonowd.context.fragment import Extent, Fragment, Layer, Place, Rule, Span
 from creonowd.context.inspection import TermShare, Why
 from creonowd.context.notice import Caution, caution
-from creonowd.context.plan import Document, LastSentences, Need
+from creonowd.context.plan import LONGEST_QUERY, QUERIES, Document, LastSentences, Need
+from creonowd.context.plan import query as query_text
 from creonowd.context.source import SourceQuery, SourceResult
 from creonowd.context.story import Story, StoryPlace
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.memo import Memo
 from creonowd.model import Model
-from creonowd.retrieval.allusions import NOTHING, Allusion, excerpt
+from creonowd.retrieval.allusions import Allusion, HeldAllusions, excerpt
 from creonowd.retrieval.passages import MOST_TOKENS, lines_within
 from creonowd.retrieval.project_index import Indexes, ProjectIndex
 from creonowd.retrieval.query import Query, make_query
@@ -55,16 +56,13 @@ MOST = 200
 LEAST_SCORE = 0.1
 MOST_FUTURE = 20
 
-# How clearly a sentence must allude to a passage, and how many such passages there are at most:
-# of the sentences up to the query's end, and of later ones. Sentences far back say less.
-LEAST_ALLUSION, LEAST_LATE = 1.0, 1.5
-MOST_ALLUSIONS, MOST_LATE = 4, 2
-FIRM_LIMITS, LATE_LIMITS = (MOST_ALLUSIONS, LEAST_ALLUSION), (MOST_LATE, LEAST_LATE)
-EXCERPT_TOKENS = 140
-FAR_BACK = 0.22
-# The last of the late ones also ask with all of their words.
-LAST_LATE, LEAST_LEAD = 3, 0.8
+EXCERPT_TOKENS = 120
 SCORE_STEPS = 10_000
+# How many passages are looked at for one of the queries before, and how long a token is about.
+MOST_CHOSEN, CHARACTERS_A_TOKEN = 24, 1.5
+# A passage that was chosen for the query before keeps its place while it still has this share of
+# the best score.
+HELD_SHARE = 0.6
 
 # How many tokens before the end of a text the cut of a passage may depend on what follows.
 CUT_TOKENS = 2.5 * MOST_TOKENS
@@ -90,11 +88,13 @@ class ResultKey(Model, cache_hash=True):
     """
 
     revision: Hashable
-    names: tuple[str, ...]
+    names: tuple[tuple[str, ...], ...]
     query: str
     wish: str
     limit: int
+    room: int
     query_end: int
+    query_ends: tuple[int, ...]
     last: LastSentences
     path: str
     front_matter: str
@@ -237,67 +237,52 @@ class SearchedPassages(_SearchTexts):
 class SearchedAllusions(_SearchTexts):
     """The passages of other documents that sentences allude to most clearly."""
 
-    def __init__(
-        self,
-        index: ProjectIndex,
-        ask: SourceQuery,
-        sentences: Sequence[str],
-        limits: tuple[int, float],
-    ) -> None:
+    def __init__(self, index: ProjectIndex, ask: SourceQuery) -> None:
         super().__init__(index)
         self.loaded = index.loaded
-        self._best: list[Allusion] = []
-        if self.loaded is None or not sentences:
+        self._held: list[Allusion] = []
+        firm, late = ask.last
+        if self.loaded is None or not (firm or late):
             return
         scope = SearchScope(documents=_others(ask, self.loaded.paths))
         allusions = self.loaded.allusions_in(scope)
-        found = allusions.find(sentences, ask.last.firm)
-        most, least = limits
-        if sentences is ask.last.late:
-            leads = (allusions.lead(one) for one in sentences[-LAST_LATE:])
-            found += [
-                one._replace(strength=least + one.strength)
-                for one in leads
-                if one.strength >= LEAST_LEAD
-            ]
-        strongest: dict[int, Allusion] = {}
-        for number, one in enumerate(found, start=1):
-            if one.strength >= least:
-                near = one.strength * (1 - FAR_BACK * (1 - number / len(found)))
-                document = self.loaded.documents[one.row]
-                if near > strongest.get(document, NOTHING).strength:
-                    strongest[document] = one._replace(strength=near)
-        ranked = sorted(strongest.values(), key=lambda one: (-one.strength, one.row))
-        self._best = ranked[:most]
+        held = HeldAllusions(self.loaded.documents)
+        held.begin(firm, allusions.find(firm, firm))
+        held.go_on(late, allusions.find(late, firm))
+        self._held = held.all
 
     @property
     def sentences(self) -> dict[int, str]:
         """The sentence that alludes to each passage, by row."""
-        return {one.row: one.sentence for one in self._best}
+        return {one.row: one.sentence for one in self._held}
 
     def rank(self) -> list[RankedPassage] | None:
-        """Return the passages, the most clearly meant first; None if texts are not in memory."""
+        """Return the passages in the order in which they came; None if texts are not in memory.
+
+        The most clearly meant has the best score.
+        """
         loaded = self.loaded
         if loaded is None:
             return []
-        texts = self._get_texts(loaded.rows[one.row].id for one in self._best)
+        texts = self._get_texts(loaded.rows[one.row].id for one in self._held)
         if texts is None:
             return None
-        groups: list[CandidateGroup] = []
-        excerpts: dict[int, StoredText] = {}
-        for number, (row, _, sentence) in enumerate(self._best):
-            passage = loaded.rows[row]
+        by_strength = sorted(self._held, key=lambda one: (-one.strength, one.row))
+        ranked: list[RankedPassage] = []
+        for one in self._held:
+            passage = loaded.rows[one.row]
             if passage.id not in texts:
                 continue
             text, heading = texts[passage.id]
-            start, end = excerpt(text, sentence, EXCERPT_TOKENS)
-            # They come before what the whole text is about, in their own order.
-            score = 1 - number / SCORE_STEPS
+            start, end = excerpt(text, one.sentence, EXCERPT_TOKENS)
+            # They come before what the whole text is about.
+            score = 1 - by_strength.index(one) / SCORE_STEPS
             place = (passage.start + start, passage.start + end)
             lines = lines_within(passage.lines, text, start, end)
-            groups.append(CandidateGroup(Candidate(row, score, *place, lines), ()))
-            excerpts[passage.id] = StoredText(text[start:end], heading)
-        return rank(groups, loaded, excerpts)
+            group = CandidateGroup(Candidate(one.row, score, *place, lines), ())
+            ranked += rank([group], loaded, {passage.id: StoredText(text[start:end], heading)})
+            ranked[-1] = replace(ranked[-1], score=score)
+        return ranked
 
 
 def _others(ask: SourceQuery, every: Iterable[str]) -> frozenset[str]:
@@ -352,16 +337,16 @@ class PassageSource:
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Find what the text before the cursor and the author's wish are about."""
-        query = _query(await self._entities.all(), self._entities, ask.query, ask.wish)
+        queries = self._queries(await self._entities.all(), ask)
         index = self._passages.index(self._project)
         caught_up = await index.catch_up(GRACE_SECONDS)
         state = _state(index)
-        key = None if state is None else _result_key(state, index.loaded, query, ask)
+        key = None if state is None else _result_key(state, index.loaded, queries, ask)
         begun, self._begun = self._begun, None
         if begun is not None and begun[0] == key:
             questions = begun[1]
         else:
-            questions = Questions(index, query, ask)
+            questions = Questions(index, queries, ask)
         while (fragments := questions.answer()) is None:
             await questions.read_texts()
         complete = caught_up and not index.damaged
@@ -376,12 +361,12 @@ class PassageSource:
         state = _state(index)
         if entities is None or state is None:
             return None
-        query = _query(entities, self._entities, ask.query, ask.wish)
-        key = _result_key(state, index.loaded, query, ask)
+        queries = self._queries(entities, ask)
+        key = _result_key(state, index.loaded, queries, ask)
         if (kept := self._passages.made.peek(key)) is not None:
             return kept
         answered = self._passages.answered.peek(_without_sentences(key))
-        questions = Questions(index, query, ask, answered)
+        questions = Questions(index, queries, ask, answered)
         if (fragments := questions.answer()) is None:
             self._begun = (key, questions)
             return None
@@ -394,6 +379,9 @@ class PassageSource:
         self._passages.made.put(key, result)
         if questions.answered is not None:
             self._passages.answered.put(_without_sentences(key), questions.answered)
+
+    def _queries(self, entities: Entities, ask: SourceQuery) -> list[Query]:
+        return [_query(entities, self._entities, words, ask.wish) for words in _words(ask)]
 
     def revision(self) -> Hashable | None:
         """Return the entities and which index is searched, if neither has to be waited for."""
@@ -423,7 +411,10 @@ def _state(index: ProjectIndex) -> SearchedIndex | None:
 
 
 def _result_key(
-    state: SearchedIndex, loaded: "LoadedIndex | None", query: Query, ask: SourceQuery
+    state: SearchedIndex,
+    loaded: "LoadedIndex | None",
+    queries: Sequence[Query],
+    ask: SourceQuery,
 ) -> ResultKey:
     document, cursor, asked = ask.document, (0, 0), ()
     if document is not None:
@@ -438,11 +429,13 @@ def _result_key(
         asked = (begin,) if begin < end else ()
     return ResultKey(
         revision=state,
-        names=query.names,
+        names=tuple(query.names for query in queries),
         query=ask.query,
         wish=ask.wish,
         limit=ask.limit,
+        room=ask.passage_room,
         query_end=ask.query_end,
+        query_ends=ask.query_ends,
         last=ask.last,
         path="" if document is None else document.source_ref,
         front_matter="" if document is None else document.front_matter,
@@ -478,47 +471,42 @@ def _weigh_answer(key: ResultKey, answered: AnsweredQuery) -> int:
 class Questions:
     """What one assembly asks an index, and the fragments that answer it.
 
-    The text before the cursor and the author's wish ask together; then each sentence asks by
-    itself, because an allusion must bring its passage. Sentences after the query's end change as
-    the author types: what they bring stands last. At last the same is asked without regard to the
-    author's place, for the evidence of what the story keeps back.
+    The text before the cursor and the author's wish ask together; what the steps before chose
+    stays in front. Then each sentence asks by itself, because an allusion must bring its passage;
+    what sentences bring changes as the author types, and stands last. At last the same is asked
+    without regard to the author's place, for the evidence of what the story keeps back.
     """
 
     def __init__(
         self,
         index: ProjectIndex,
-        query: Query,
+        queries: Sequence[Query],
         ask: SourceQuery,
         answered: AnsweredQuery | None = None,
     ) -> None:
-        self._ask, self._index = ask, index
+        self._ask, self._index, self._queries = ask, index, queries
         self.answered = answered
         self._first: SearchedPassages | None = None
         self._unbound: SearchedPassages | None = None
         if answered is None:
-            within, current = _within(ask), _asking(ask, ask.query)
+            within, current = _within(ask, ask.query_end), _asking(ask, ask.query)
             limit = min(ask.limit, MOST_PASSAGES)
-            self._first = SearchedPassages(index, query, current, limit, within)
+            self._first = SearchedPassages(index, queries[-1], current, limit, within)
             if within.scope is not None:
                 anywhere = Within(None, within.nearness)
-                self._unbound = SearchedPassages(index, query, current, limit, anywhere)
-        self._firm = SearchedAllusions(index, ask, ask.last.firm, FIRM_LIMITS)
-        self._late = SearchedAllusions(index, ask, ask.last.late, LATE_LIMITS)
+                self._unbound = SearchedPassages(index, queries[-1], current, limit, anywhere)
+        self._allusions = SearchedAllusions(index, ask)
 
     def answer(self) -> list[Fragment] | None:
         """Return the fragments; None if that needs texts that are not in memory."""
         answered = self.answered = self.answered or self._answer_query()
-        firm, late = self._firm.rank(), self._late.rank()
-        if answered is None or firm is None or late is None:
+        alluded = self._allusions.rank()
+        if answered is None or alluded is None:
             return None
-        pairs = ((one.found.row, _fragment(one, self._ask)) for one in firm)
-        fragments: dict[int, Fragment] = {}
-        for row, fragment in (*pairs, *answered.found):
-            fragments.setdefault(row, fragment)
-        alluded = {one.found.row for one in firm}
-        for one in late:
-            if one.found.row not in alluded:
-                fragments[one.found.row] = replace(_fragment(one, self._ask), late=True)
+        fragments = dict(answered.found)
+        for number, one in enumerate(alluded, start=QUERIES):
+            fragment = _fragment(one, self._ask)
+            fragments[one.found.row] = replace(fragment, late=True, arrival=number)
         shown = (*fragments.values(), *answered.future)
         return [one for one in shown if not _is_shown(one, self._ask)]
 
@@ -528,9 +516,26 @@ class Questions:
         unbound = [] if self._unbound is None else self._unbound.rank()
         if first is None or unbound is None:
             return None
-        good = (one for one in first if one.score >= LEAST_SCORE)
-        found = tuple((one.found.row, _fragment(one, self._ask)) for one in good)
+        chosen = _chosen_before(self._index, self._queries, self._ask)
+        good = (one for one in first if one.score >= LEAST_SCORE and not self._asks(one))
+        found = tuple((one.found.row, self._held(one, chosen)) for one in good)
         return AnsweredQuery(found, tuple(self._future(unbound)))
+
+    def _held(self, one: RankedPassage, chosen: Mapping[int, int]) -> Fragment:
+        """Make a fragment; one that was chosen before and is still good stays in front."""
+        fragment, row = _fragment(one, self._ask), one.found.row
+        if row in chosen and one.score >= HELD_SHARE:
+            return replace(fragment, score=1.0, arrival=chosen[row])
+        return replace(fragment, arrival=QUERIES - 1)
+
+    def _asks(self, one: RankedPassage) -> bool:
+        """Return whether the query was made of a passage: it is its own best match."""
+        document = self._ask.document
+        if document is None or one.found.path != document.source_ref:
+            return False
+        above = len(document.front_matter)
+        start = above + _asked_from(document, self._ask.query)
+        return max(start, one.found.start) < min(above + document.here.end, one.found.end)
 
     def _future(self, ranked: Iterable[RankedPassage]) -> list[Fragment]:
         """Return what would have been chosen from after the author's place."""
@@ -541,12 +546,50 @@ class Questions:
 
     async def read_texts(self) -> None:
         """Read the texts for which `answer` had to stop, in one trip."""
-        every = (self._first, self._unbound, self._firm, self._late)
+        every = (self._first, self._unbound, self._allusions)
         searches = [searched for searched in every if searched is not None]
         missing = {number for searched in searches for number in searched.missing}
         read = await self._index.texts(sorted(missing))
         for searched in searches:
             searched.add_texts(read)
+
+
+def _chosen_before(
+    index: ProjectIndex, queries: Sequence[Query], ask: SourceQuery
+) -> dict[int, int]:
+    """Return the rows that were chosen for the steps before, and in which of them each came.
+
+    Each step chooses what fits about into the room of passages, first what was chosen before and
+    is still good. Passages of the author's own document move, and are not held.
+    """
+    chosen: dict[int, int] = {}
+    for number, (query, end) in enumerate(zip(queries[:-1], ask.query_ends[:-1], strict=True)):
+        within = _within(ask, end)
+        scope = None if within.scope is None else replace(within.scope, own="", own_end=0)
+        loaded, matches = index.search(query.weights, MOST_CHOSEN, scope, within.nearness)
+        if loaded is None:
+            break
+        own = range(0) if ask.document is None else loaded.rows_in(ask.document.source_ref)
+        others = [one for one in matches if one[0] not in own]
+        groups = choose(others, loaded, None, {}, MOST_CHOSEN)
+        best = max((group.best.score for group in groups), default=1.0)
+        scored = [(group.best.score / best, group.best) for group in groups]
+        good = {one.row for share, one in scored if one.row in chosen and share >= HELD_SHARE}
+        scored.sort(key=lambda pair: (pair[1].row not in good, -pair[0], pair[1].row))
+        left, before, chosen = ask.passage_room * CHARACTERS_A_TOKEN, chosen, {}
+        for _, one in scored:
+            left -= one.end - one.start
+            if left < 0:
+                break
+            chosen[one.row] = before.get(one.row, number)
+    return chosen
+
+
+def _words(ask: SourceQuery) -> list[str]:
+    """Return the texts to search with, step by step."""
+    document = ask.document
+    earlier = () if document is None else ask.query_ends[:-1]
+    return [*(query_text(document.text, end) for end in earlier if document), ask.query]
 
 
 def _asking(ask: SourceQuery, words: str) -> CurrentDocument | None:
@@ -561,18 +604,18 @@ def before_place(story: Story, document: Document, query_end: int) -> Within:
     return Within(past_of(story, here, document, query_end), _nearness(story, here))
 
 
-def _within(ask: SourceQuery) -> Within:
+def _within(ask: SourceQuery, end: int) -> Within:
     """Return what an assembly may search: nothing from after the author's place."""
     if ask.here is None:
         return EVERYWHERE
     nearness = _nearness(ask.story, ask.here)
     if ask.sees_future or ask.document is None:
         return Within(None, nearness)
-    return Within(past_of(ask.story, ask.here, ask.document, ask.query_end), nearness)
+    return Within(past_of(ask.story, ask.here, ask.document, end), nearness)
 
 
 def past_of(story: Story, here: StoryPlace, document: Document, query_end: int) -> SearchScope:
-    """Return what lies before a place: earlier documents, and the document up to the query's end.
+    """Return what lies before a place: earlier documents, and the document up to the query.
 
     How a passage is cut depends on what follows it, so the last ones before the end do not count.
     """
@@ -581,7 +624,7 @@ def past_of(story: Story, here: StoryPlace, document: Document, query_end: int) 
     return SearchScope(
         documents=_set_of((*story.paths[: here.document], *story.paths_outside)),
         own=document.source_ref,
-        own_end=len(document.front_matter) + max(0, query_end - int(reach)),
+        own_end=len(document.front_matter) + max(0, query_end - max(int(reach), LONGEST_QUERY)),
     )
 
 
@@ -718,7 +761,7 @@ async def reasons(
     """Return by reference why an assembly that asks so finds its passages."""
     every, index = await entities.all(), passages.index(project)
     query = _query(every, entities, ask.query, ask.wish)
-    within, found = _within(ask), dict[str, Why]()
+    within, found = _within(ask, ask.query_end), dict[str, Why]()
     recency = {} if within.nearness is None else within.nearness.values
     limit = min(ask.limit, MOST_PASSAGES)
     for scope in dict.fromkeys((None, within.scope)):
@@ -729,14 +772,13 @@ async def reasons(
         for one, terms in zip(ranked, shares, strict=True):
             near = recency.get(one.found.path, 0.0)
             found[source_ref(one.found)] = _why(one, terms, query.names, entities, near)
-    for sentences, limits in ((ask.last.late, LATE_LIMITS), (ask.last.firm, FIRM_LIMITS)):
-        alluding = SearchedAllusions(index, ask, sentences, limits)
-        for one in await _ranked(alluding):
-            sentence = alluding.sentences[one.found.row]
-            (terms,) = _shares(alluding.loaded, None, make_query(sentence), [one])
-            names = tuple(entities.find(every.every_name, sentence))
-            why = _why(one, terms, names, entities, recency.get(one.found.path, 0.0))
-            found[source_ref(one.found)] = replace(why, sentence=sentence)
+    alluding = SearchedAllusions(index, ask)
+    for one in await _ranked(alluding):
+        sentence = alluding.sentences[one.found.row]
+        (terms,) = _shares(alluding.loaded, None, make_query(sentence), [one])
+        names = tuple(entities.find(every.every_name, sentence))
+        why = _why(one, terms, names, entities, recency.get(one.found.path, 0.0))
+        found[source_ref(one.found)] = replace(why, sentence=sentence)
     return found
 
 

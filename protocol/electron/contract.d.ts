@@ -392,8 +392,8 @@ export interface BuildResult {
 
 /** A place where parts of the prompt meet that change at different times. */
 export interface CacheBreakPoint {
-  /** Behind what it lies: `rules`, `systemPrompt` (rules and settings), `story` (the story so far), `passages` (all that was retrieved) or `window` (a paragraph of the document before the cursor; typing behind it leaves it as it is). */
-  after: "passages" | "rules" | "story" | "systemPrompt" | "window";
+  /** Behind what it lies: `rules`, `systemPrompt` (rules and settings), `story` (the story so far), `passages` (what was retrieved for the text as a whole), `allusions` (what single sentences brought) or `window` (a paragraph of the document before the cursor; typing behind it leaves it as it is). */
+  after: "allusions" | "passages" | "rules" | "story" | "systemPrompt" | "window";
   /** SHA-256 of the bytes up to there. */
   hash: string;
   /** How many bytes these are in UTF-8: `prompt` cut at all of the places gives the blocks that are sent. */
@@ -2476,15 +2476,6 @@ export interface ListedDocument {
   length?: number;
 }
 
-/** The project whose `.creonow` the page asks about; with `make` the missing parts are made. */
-export interface LookAtTree {
-  /** Whose `.creonow`. */
-  projectId: string;
-  /**
-   * Make what is missing; nothing that exists is changed.
-   * @default false
-   */
-  make?: boolean;
 /** Something that an author can ask about. */
 export interface ListedSubject {
   /** What it is. */
@@ -2505,6 +2496,17 @@ export interface ListedSubject {
   problem?: string;
   /** The line that is wrong. */
   line?: number;
+}
+
+/** The project whose `.creonow` the page asks about; with `make` the missing parts are made. */
+export interface LookAtTree {
+  /** Whose `.creonow`. */
+  projectId: string;
+  /**
+   * Make what is missing; nothing that exists is changed.
+   * @default false
+   */
+  make?: boolean;
 }
 
 /** What the changes of one source cost: each made the stable prefix another one. */
@@ -2979,7 +2981,7 @@ export interface PromptBreak {
   /** Where it lies in the prompt. */
   at: number;
   /** Behind which part it lies. */
-  after: "passages" | "rules" | "story" | "systemPrompt" | "window";
+  after: "allusions" | "passages" | "rules" | "story" | "systemPrompt" | "window";
   /** The tokens before it. */
   tokens: number;
   /** Whether a request marks this place. */

@@ -3,7 +3,7 @@
 import pytest
 
 from creonowd.context.language import CHINESE
-from creonowd.context.plan import Task, query
+from creonowd.context.plan import LONGEST_QUERY, Task, last_sentences, query, query_ends
 
 PARAGRAPHS = "".join(f"第{n:02}段。".ljust(19, "字") + "\n" for n in range(20))
 VALUES = {"text": "夜色", "selection": "夜色", "instruction": "更短", "title": "第一章"}
@@ -33,11 +33,46 @@ def test_a_value_is_not_read_as_a_template() -> None:
     assert Task(template="{{text}}").fill({"text": "{{instruction}}"}) == "{{instruction}}"
 
 
-def test_retrieval_asks_with_what_stands_before_the_last_multiple() -> None:
-    assert query(PARAGRAPHS, 137, 50) == PARAGRAPHS[:100]
-    assert query(PARAGRAPHS, 149, 50) == query(PARAGRAPHS, 101, 50)
+@pytest.mark.parametrize(
+    ("cursor", "ends"),
+    [
+        (0, (0,)),
+        (45, (40,)),
+        (50, (50,)),
+        (99, (50,)),
+        (100, (100,)),
+        (199, (100,)),
+        (200, (200,)),
+        (399, (200,)),
+        (400, (200, 400)),
+        (999, (200, 400, 600, 800)),
+        (1000, (1000,)),
+        (1399, (1000, 1200)),
+    ],
+)
+def test_the_query_moves_in_its_own_coarser_steps(cursor: int, ends: tuple[int, ...]) -> None:
+    """First whole paragraphs, then steps that grow; every fourth of them begins anew."""
+    assert query_ends(PARAGRAPHS * 4, cursor, 50) == ends
 
 
-def test_in_the_first_step_it_asks_with_whole_paragraphs() -> None:
-    assert query(PARAGRAPHS, 45, 50) == PARAGRAPHS[:40]
-    assert query(PARAGRAPHS, 15, 50) == ""
+@pytest.mark.parametrize("step", [1, 3, 5000])
+def test_a_tiny_or_a_huge_window_has_a_query_all_the_same(step: int) -> None:
+    text = PARAGRAPHS * 30
+
+    for cursor in range(0, len(text), 97):
+        ends = query_ends(text, cursor, step)
+        assert list(ends) == sorted(set(ends))
+        assert 0 <= ends[0] <= ends[-1] <= cursor
+        assert cursor - ends[-1] < max(step, LONGEST_QUERY)
+
+
+def test_retrieval_asks_with_what_stands_before_the_end_of_its_step() -> None:
+    assert query(PARAGRAPHS, 100) == PARAGRAPHS[:100]
+    assert query(PARAGRAPHS * 30, 3000) == (PARAGRAPHS * 30)[1000:3000]
+    assert query(PARAGRAPHS, 0) == ""
+
+
+def test_every_whole_sentence_since_then_asks_by_itself() -> None:
+    text = "雨停了。灯灭了。他站起来。他没有说"
+
+    assert last_sentences(text, 8, len(text)) == (("雨停了。", "灯灭了。"), ("他站起来。",))

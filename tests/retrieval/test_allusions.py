@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from creonowd.retrieval.allusions import NOTHING, Allusions, excerpt
+from creonowd.retrieval.allusions import MOST_HELD, Allusion, Allusions, HeldAllusions, excerpt
 from creonowd.retrieval.loaded_index import LoadedIndex
 from creonowd.retrieval.ranking import SearchScope
 from tests.retrieval.text_indexes import index_of, load
@@ -35,24 +35,21 @@ def test_an_allusion_points_to_its_document(index: LoadedIndex) -> None:
 
     found = within(index).find(asked, asked)
 
-    assert [index.path(one.row) for one in found] == ["1.md", "4.md"]
-    assert [one.sentence for one in found] == asked
+    assert [[index.path(one.row) for one in each] for each in found] == [["1.md"], ["4.md"]]
+    assert [each[0].sentence for each in found] == asked
 
 
 @pytest.mark.parametrize("sentence", ["", "……", "他来了。", "天边的云很低。", "🙂", "x" * 500])
 def test_what_shares_nothing_points_nowhere(index: LoadedIndex, sentence: str) -> None:
-    (found,) = within(index).find([sentence], [])
-
-    assert (found.row, found.strength) == NOTHING[:2]
-    assert within(index).lead(sentence).strength == pytest.approx(0.0, abs=1e-9) or sentence
+    assert within(index).find([sentence, "众人散去。"], [])[0] == ()
 
 
 def test_what_the_scene_is_full_of_is_no_allusion(index: LoadedIndex) -> None:
     sentence = "焦大又来了。"
     scene = [sentence, "焦大坐下。", "焦大不说话。", "焦大走了。"]
 
-    (alone,) = within(index).find([sentence], [])
-    (inside,) = within(index).find([sentence], scene)
+    (alone,) = within(index).by_rare_words([sentence], [])
+    (inside,) = within(index).by_rare_words([sentence], scene)
 
     assert inside.strength < alone.strength / 2
 
@@ -61,16 +58,101 @@ def test_nothing_outside_of_the_scope_counts(index: LoadedIndex) -> None:
     """Not even for how rare a word is: it is asked as if the others did not exist."""
     asked = ["他想起焦大那日的醉骂，海棠又开了。"]
 
-    narrow = within(index, "2", "3").find(asked, asked)
+    ((narrow,),) = within(index, "2", "3").find(asked, asked)
 
-    assert index.path(narrow[0].row) == "2.md"
+    assert index.path(narrow.row) == "2.md"
 
 
 def test_a_paraphrase_is_found_by_all_of_its_words(index: LoadedIndex) -> None:
-    found = within(index).lead("大家都到园子里看海棠花")
+    (found,) = within(index).by_all_words(["大家都到园子里看海棠花"])
 
     assert index.path(found.row) == "2.md"
     assert found.strength > 0
+
+
+def test_many_sentences_at_once_find_what_each_finds_alone(tmp_path: Path) -> None:
+    database = index_of(tmp_path, **TEXTS)
+    asked = ["焦大醉了", "看海棠花", "吃了茶", "", "Fordyce yawned", "无关", "看海棠花"]
+
+    together = within(load(database)).by_all_words(asked)
+
+    assert together == [within(load(database)).by_all_words([one])[0] for one in asked]
+
+
+def test_words_in_two_documents_lead_nowhere(index: LoadedIndex) -> None:
+    (found,) = within(index, "2", "3").by_all_words(["众人"])
+
+    assert found.strength == pytest.approx(0.0)
+
+
+DOCUMENTS = tuple(range(20))
+
+
+def meant(row: int, strength: float) -> tuple[Allusion, ...]:
+    return (Allusion(row, strength, f"{row}"),)
+
+
+def held_after(
+    first: list[tuple[Allusion, ...]], *later: tuple[Allusion, ...], each: str = "他没有说话。"
+) -> list[int]:
+    held = HeldAllusions(DOCUMENTS)
+    held.begin([each] * len(first), first)
+    held.go_on([each] * len(later), later)
+    return [one.row for one in held.all]
+
+
+def test_what_is_alluded_to_stands_in_the_order_in_which_it_came() -> None:
+    first = [meant(7, 2.0), meant(3, 4.0), (), meant(5, 3.0)]
+
+    assert held_after(first) == [7, 3, 5]
+    assert held_after(first, (), meant(1, 2.0)) == [7, 3, 5, 1]
+
+
+def test_only_a_clearly_stronger_allusion_takes_a_place() -> None:
+    full = [meant(row, 2.0) for row in range(MOST_HELD)]
+
+    assert held_after(full, meant(9, 2.1)) == list(range(MOST_HELD))
+    assert held_after(full, meant(9, 3.0)) == [*range(1, MOST_HELD), 9]
+
+
+def test_a_weak_allusion_is_none() -> None:
+    assert held_after([meant(1, 1.0)], meant(2, 1.1)) == []
+
+
+def test_an_allusion_fades_as_the_author_goes_on() -> None:
+    full = [meant(row, 2.0) for row in range(MOST_HELD)]
+    long = "他没有说话，" * 200
+
+    assert held_after(full, (), (), meant(9, 2.1), each=long) == [*range(1, MOST_HELD), 9]
+
+
+def test_a_document_is_alluded_to_once() -> None:
+    held = HeldAllusions([0, 0, 1])
+    held.begin(["一。", "二。"], [meant(0, 2.0), meant(1, 3.0)])
+    held.go_on(["三。", "四。"], [meant(0, 2.5), meant(2, 2.0)])
+
+    assert [one.row for one in held.all] == [1, 2]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 19), st.floats(0, 6)), max_size=30),
+    st.lists(st.tuples(st.integers(0, 19), st.floats(0, 6)), max_size=30),
+)
+def test_writing_on_only_appends_and_takes_out(
+    first: list[tuple[int, float]], later: list[tuple[int, float]]
+) -> None:
+    """What stays keeps its place, unless it is alluded to again and more clearly."""
+    held = HeldAllusions(DOCUMENTS)
+    held.begin(["一句话。"] * len(first), [meant(*one) for one in first])
+    before = [one.row for one in held.all]
+    for one in later:
+        held.go_on(["又一句。"], [meant(*one)])
+        after = [held.row for held in held.all]
+        stayed = [row for row in before if row in after]
+        assert [row for row in after if row in stayed][: len(stayed)] == stayed or one[0] in stayed
+        assert len(after) == len(set(after)) <= MOST_HELD
+        before = after
 
 
 def test_an_excerpt_has_the_sentence_that_is_meant() -> None:
@@ -112,7 +194,7 @@ def test_no_text_of_the_future_changes_what_a_sentence_alludes_to(
             index = load(database)
             database.close()
         allusions = within(index, *names)
-        answers = [*allusions.find(asked, asked), *map(allusions.lead, asked)]
+        answers = [one for each in allusions.find(asked, asked) for one in each]
         found.append(
             [
                 (index.path(row) if row >= 0 else "", index.rows[row].start if row >= 0 else 0, one)

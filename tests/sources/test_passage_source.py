@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from creonowd.clock import SystemClock
-from creonowd.context.fragment import Span
+from creonowd.context.fragment import Span, reading_key
 from creonowd.context.plan import LastSentences, place
 from creonowd.context.source import SourceQuery, SourceResult
 from creonowd.context.story import Story, StoryDocument, StoryPlace
@@ -76,6 +76,41 @@ async def test_passages_about_the_text_before_the_cursor_are_found(indexed: Inde
     assert fetched.fragments[0].score == 1.0
     assert fetched.fragments[0].text == SNOW
     assert fetched.warnings == ()
+
+
+async def test_what_was_found_for_the_step_before_keeps_its_place(indexed: IndexedProject):
+    """The lamps are still spoken of, so their passage stays in front of the better one."""
+    lamps, horses = "城门口的灯火，", "岸上空空的马桩，"
+    indexed.write("01.md", BOAT + "马桩，马桩。")
+    indexed.write("02.md", SNOW)
+    text = f"{lamps * 6}\n\n{horses * 6}{lamps}"
+    first = len(lamps) * 6
+    both = {"query": text[first:], "query_end": len(text), "passage_room": 40}
+
+    async with indexed.indexes(watching=False) as indexes:
+        alone = await fetch(indexed, indexes, ask(text, **both, query_ends=(len(text),)))
+        after = await fetch(indexed, indexes, ask(text, **both, query_ends=(first, len(text))))
+
+    assert refs(alone) == ["01.md#L1-L1", "02.md#L1-L1"]
+    by_place = sorted(alone.fragments, key=reading_key)
+    assert [one.source_ref[:2] for one in by_place] == ["01", "02"]
+    by_place = sorted(after.fragments, key=reading_key)
+    assert [one.source_ref[:2] for one in by_place] == ["02", "01"]
+    assert by_place[0].score == 1.0
+
+
+async def test_what_is_no_longer_spoken_of_loses_its_place(indexed: IndexedProject):
+    indexed.write("01.md", BOAT + "马桩，马桩。")
+    indexed.write("02.md", SNOW)
+    text = f"{'城门口的灯火，' * 6}\n\n{'岸上空空的马桩，' * 6}灯火。"
+    first = 42
+    steps = {"query": text[first:], "query_end": len(text), "query_ends": (first, len(text))}
+
+    async with indexed.indexes(watching=False) as indexes:
+        fetched = await fetch(indexed, indexes, ask(text, **steps, passage_room=40))
+
+    assert refs(fetched)[0] == "01.md#L1-L1"
+    assert all((one.score or 0) < 0.6 for one in fetched.fragments[1:])
 
 
 async def test_what_the_author_wishes_for_counts(indexed: IndexedProject):
