@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from creonowd.cli.client import Client, connect, harmless, show, write
+from creonowd.cli.client import Client, connect, harmless, pad, show, width, write
 from creonowd.context.fragment import Layer
 from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.model import Model
@@ -125,11 +125,7 @@ def _assemble(
 
 
 def _wait_for_index(client: Client, project: str, document: str) -> None:
-    """Wait until the index is complete, and say so on a terminal."""
-    at_terminal = sys.stderr.isatty()
-    if at_terminal:
-        chinese = console_language() is Language.CHINESE
-        write(f"{_WAITING.text(chinese=chinese)}\r", sys.stderr)
+    """Wait until the index is complete."""
     payload = {
         "projectId": project,
         "documentId": document,
@@ -141,14 +137,6 @@ def _wait_for_index(client: Client, project: str, document: str) -> None:
     # Without an index the assembly goes on, and warns.
     with contextlib.suppress(DaemonError):
         client.request("context:retrieve", payload)
-    if at_terminal:
-        write("\x1b[2K\r", sys.stderr)
-
-
-_WAITING = Wording(
-    "Waiting for the index of passages; --no-wait goes on without.",
-    "正在等待索引建立；加 --no-wait 可不等待。",
-)
 
 
 def _shows(result: Reply, document: str) -> bool:
@@ -250,7 +238,7 @@ def view(result: Reply, budget: Reply, *, colour: bool = False, chinese: bool = 
     lines = [
         *_bars(result, budget, chinese=chinese),
         "",
-        *_decisions(result["trimEvidence"], colour=colour),
+        *_decisions(result["trimEvidence"], colour=colour, chinese=chinese),
         *(f"! {notice['code']}: {notice['message']}" for notice in result["notices"]),
         *_redactions(result["redactionEvidence"], chinese=chinese),
         "",
@@ -283,6 +271,14 @@ _SAME = Wording(
 _LAST = Wording("last ({} tokens)", "上次（{} tokens）")
 _NOW = Wording("now ({} tokens)", "本次（{} tokens）")
 _OFFERED = Wording("of {} offered, {} promised{}", "候选 {}，保障 {}{}")
+LAYERS = {
+    Layer.RULES: Wording("rules", "规则"),
+    Layer.SETTINGS: Wording("settings", "设定"),
+    Layer.RETRIEVED: Wording("retrieved", "召回"),
+    Layer.IMMEDIATE: Wording("immediate", "即时"),
+}
+_TEMPLATE = Wording("template", "固定")
+_TOTAL = Wording("total", "合计")
 _CUT = Wording("  cut", "  有删减")
 _NOT_OWN = Wording("{}, not the model's own", "{}，并非该模型自己的")
 _OF = Wording("of {} ({})", "上限 {}（{}）")
@@ -291,23 +287,27 @@ _TAKEN_OUT = Wording("{} × {} taken out of {}", "{} × {} 已从 {} 中隐去")
 
 def _bars(result: Reply, budget: Reply, *, chinese: bool) -> Iterator[str]:
     total = result["budget"]["maxInputTokens"]
-    for layer in Layer:
-        summary = result["layers"][layer]
-        wanted = result["budget"]["estimate"][f"{layer}Tokens"]
-        minimum = budget["layers"][layer]["minimumTokens"]
-        cut = _CUT.text(chinese=chinese) if summary["truncated"] else ""
-        offered = _OFFERED.format(wanted, minimum, cut).text(chinese=chinese)
-        yield (
-            f"{layer:<10} {_bar(summary['tokens'], total)} {summary['tokens']:>6} tokens  {offered}"
-        )
-    yield f"{'template':<10} {_bar(result['fixedTokens'], total)} {result['fixedTokens']:>6} tokens"
     tokenizer = result["tokenizerId"]
     if not result["tokenizerExact"]:
         tokenizer = _NOT_OWN.format(tokenizer).text(chinese=chinese)
-    yield (
-        f"{'total':<10} {_bar(result['tokenCount'], total)} {result['tokenCount']:>6} tokens"
-        f"  {_OF.format(total, tokenizer).text(chinese=chinese)}"
-    )
+    rows = [
+        (LAYERS[layer], result["layers"][layer]["tokens"], _offered(result, budget, layer))
+        for layer in Layer
+    ]
+    rows.append((_TEMPLATE, result["fixedTokens"], Wording("", "")))
+    rows.append((_TOTAL, result["tokenCount"], _OF.format(total, tokenizer)))
+    names = [name.text(chinese=chinese) for name, _, _ in rows]
+    widest = max(map(width, names))
+    for name, (_, tokens, note) in zip(names, rows, strict=True):
+        said = note.text(chinese=chinese)
+        yield f"{pad(name, widest)}  {_bar(tokens, total)} {tokens:>6} tokens  {said}".rstrip()
+
+
+def _offered(result: Reply, budget: Reply, layer: Layer) -> Wording:
+    wanted = result["budget"]["estimate"][f"{layer}Tokens"]
+    minimum = budget["layers"][layer]["minimumTokens"]
+    cut = _CUT if result["layers"][layer]["truncated"] else Wording("", "")
+    return _OFFERED.format(f"{wanted:>6}", f"{minimum:>5}", cut)
 
 
 def _bar(tokens: int, total: int) -> str:
@@ -315,17 +315,22 @@ def _bar(tokens: int, total: int) -> str:
     return "█" * full + "░" * (BAR_WIDTH - full)
 
 
-def _decisions(evidence: Sequence[Reply], *, colour: bool) -> Iterator[str]:
+def _decisions(evidence: Sequence[Reply], *, colour: bool, chinese: bool) -> Iterator[str]:
     """Yield one line per candidate; the kept parts of one file share a line."""
+    rows: list[tuple[str, str, str, str, str]] = []
     for (layer, file, action, rule), group in groupby(evidence, key=_group_key):
         entries = list(group)
         before = sum(entry["beforeTokens"] for entry in entries)
         after = sum(entry["afterTokens"] for entry in entries)
         name = entries[0]["sourceRef"] if len(entries) == 1 else f"{file} × {len(entries)}"
         tokens = f"{after}" if action == "kept" else f"{before}→{after}"
-        reason = "" if action == "kept" else f"  {entries[0]['reason']}, {rule}"
+        reason = "" if action == "kept" else f"{entries[0]['reason']}, {rule}"
+        rows.append((action, LAYERS[Layer(layer)].text(chinese=chinese), tokens, name, reason))
+    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
+    for action, layer, tokens, name, reason in rows:
         mark = _paint(_MARKS[action], _COLOURS[action]) if colour else _MARKS[action]
-        yield f"{mark} {layer:<10} {tokens:>12}  {name}{reason}"
+        cells = (pad(layer, widths[1]), pad(tokens, widths[2], right=True), pad(name, widths[3]))
+        yield f"{mark} {'  '.join((*cells, reason)).rstrip()}"
 
 
 def _group_key(entry: Reply) -> tuple[str, str, str, str]:

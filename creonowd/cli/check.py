@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from creonowd import settings
+from creonowd.cli.assemble import LAYERS
 from creonowd.cli.client import harmless, pad, show, width, write
 from creonowd.cli.doctor import BAD, OK, Finding, check_project, paint
 from creonowd.clock import make_clock
@@ -75,12 +76,6 @@ _WHEN_OF_SOURCE = {
     "outline": ASKED,
     "threads": ASKED,
     "memory": ASKED,
-}
-_LAYERS = {
-    Layer.RULES: Wording("Rules", "规则"),
-    Layer.SETTINGS: Wording("Settings", "设定"),
-    Layer.RETRIEVED: Wording("Retrieved", "召回"),
-    Layer.IMMEDIATE: Wording("Immediate", "即时"),
 }
 
 
@@ -295,7 +290,7 @@ def _lines(
 
 
 def _row(use: FileUse, *, broken: bool, chinese: bool) -> tuple[str, str, str, str, str]:
-    layer = "–" if use.layer is None else _LAYERS[use.layer].text(chinese=chinese)
+    layer = "–" if use.layer is None else LAYERS[use.layer].text(chinese=chinese)
     when = "–" if broken and use.layer is None else _WHEN[use.when].text(chinese=chinese)
     tokens = f"{use.tokens} tokens" if use.pieces else ""
     notes = [

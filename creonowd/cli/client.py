@@ -17,6 +17,7 @@ from unicodedata import east_asian_width
 import msgspec
 from msgspec import UNSET
 
+from creonowd.cli.progress import ProgressLine, work_of
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError, ErrorCode, Wording, same_wording
 from creonowd.settings import console_language, process_environment
@@ -24,6 +25,7 @@ from creonowd.settings import console_language, process_environment
 ANSWER_SECONDS = 60
 START_SECONDS = 10.0
 POLL_SECONDS = 0.02
+PROGRESS = "$/progress"
 
 # Marks that stand on the character before them, and what is not seen at all.
 _NO_WIDTH = ("Mn", "Me", "Cf")
@@ -43,26 +45,46 @@ class Client:
         self._count = 0
 
     def request(self, method: str, params: Any = None) -> Any:
-        """Call a channel and return its result; DaemonError if it fails."""
+        """Call a channel and return its result; DaemonError if it fails.
+
+        At a terminal a line says what is waited for when that takes more than a second.
+        """
         self._count += 1
         payload: Any = {} if params is None else params
-        message = {"jsonrpc": "2.0", "id": self._count, "method": method, "params": payload}
         try:
-            return _result(self._exchange(msgspec.json.encode(message)))
+            with ProgressLine(work_of(method)) as progress:
+                if progress.wanted:
+                    payload = _with_progress(payload, self._count)
+                message = {"jsonrpc": "2.0", "id": self._count, "method": method}
+                encoded = msgspec.json.encode(message | {"params": payload})
+                return _result(self._exchange(encoded, progress))
         except TimeoutError:
             said = Wording("The daemon does not answer {}.", "守护进程没有回应 {}。").format(method)
             raise DaemonError(ErrorCode.TIMEOUT, said) from None
         except OSError:
             raise _disconnection() from None
 
-    def _exchange(self, message: bytes) -> dict[str, Any]:
+    def _exchange(self, message: bytes, progress: ProgressLine) -> dict[str, Any]:
         self._writer.write(message + b"\n")
         self._writer.flush()
         while line := self._reader.readline():
             reply: dict[str, Any] = msgspec.json.decode(line)
             if reply.get("id") == self._count and "method" not in reply:
                 return reply
+            if reply.get("method") == PROGRESS:
+                progress.report(reply["params"]["value"])
         raise _disconnection()
+
+
+def _with_progress(payload: Any, token: int) -> Any:
+    """Ask for progress in a payload that is an object, unless it asks for it itself."""
+    if not isinstance(payload, dict):
+        return payload
+    fields = cast("dict[str, Any]", payload)
+    meta = fields.get("_meta", {})
+    if not isinstance(meta, dict):
+        return fields
+    return fields | {"_meta": {"progressToken": token} | cast("dict[str, Any]", meta)}
 
 
 def _disconnection() -> DaemonError:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from creonowd.cli.client import Client, connect, start_daemon, start_error, write
+from creonowd.cli.progress import ProgressLine, work_of
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError, Language, Wording
 from creonowd.settings import console_language, user_data_dir
@@ -185,7 +186,8 @@ def _daemon(user_data: Path) -> "Generator[subprocess.Popen[bytes] | None]":
         start_daemon(user_data, subprocess.DEVNULL) as process,
         contextlib.suppress(KeyboardInterrupt),
     ):
-        _wait(user_data, process)
+        with ProgressLine(work_of("initialize")):
+            _wait(user_data, process)
         yield process
 
 

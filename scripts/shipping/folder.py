@@ -22,6 +22,8 @@ from importlib.metadata import Distribution, distribution, distributions
 from pathlib import Path
 
 from creonowd import __version__
+from creonowd.cli.progress import ProgressLine
+from creonowd.errors import Wording
 from scripts.environment import BIN, LOCK, ROOT, say
 from scripts.shipping.manifest import write_manifest
 from scripts.shipping.npm import lay_out_bridge, lay_out_platform_package
@@ -47,6 +49,8 @@ UNUSED_MODULES = (
 )
 # What is imported by a name that is made at run time, or found by looking into a package.
 HIDDEN_MODULES = ("anyio._backends._asyncio", "tiktoken_ext.openai_public")
+
+_PACKAGING = Wording("PyInstaller collects what the program needs", "PyInstaller 正在收集程序所需")
 
 
 def main(arguments: list[str]) -> int:
@@ -118,9 +122,10 @@ def build(folder: Path, extras: Collection[str]) -> None:
         command += ["--distpath", str(work / "dist"), "--workpath", str(work / "build")]
         command += ["--specpath", scratch, str(ROOT / "creonowd" / "__main__.py")]
         environ = os.environ | {"PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": str(EPOCH)}
-        ran = subprocess.run(
-            command, cwd=work, env=environ, capture_output=True, encoding="utf-8", check=False
-        )
+        with ProgressLine(_PACKAGING):
+            ran = subprocess.run(
+                command, cwd=work, env=environ, capture_output=True, encoding="utf-8", check=False
+            )
         if ran.returncode:
             say(ran.stderr)
             raise SystemExit(f"PyInstaller failed with status {ran.returncode}.")

@@ -3,16 +3,22 @@
 import json
 import os
 import re
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from creonowd.cli import main
 from creonowd.cli.assemble import view
-from creonowd.cli.client import harmless, show, write
+from creonowd.cli.client import harmless, pad, show, width, write
+from creonowd.cli.progress import ProgressLine, work_of
+from tests.cli.commands import at_terminal, creonowd
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\u202egnp\u2066\r"
 COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]")
+
+CLEAR = "\x1b[2K\r"
 
 names = pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
 
@@ -101,38 +107,103 @@ def test_an_argument_too_many_is_shown_harmlessly(
     assert not COMMANDS.search(shown)
 
 
-def test_an_assembly_is_shown_harmlessly() -> None:
-    layer = {"tokens": 1, "truncated": False}
-    layers = ("rules", "settings", "retrieved", "immediate")
-    entry = {
-        "layer": "rules",
-        "sourceRef": f"a{HOSTILE}.md",
-        "action": "kept",
-        "rule": "fits",
-        "reason": HOSTILE,
-        "beforeTokens": 1,
-        "afterTokens": 1,
-    }
-    result = {
-        "layers": dict.fromkeys(layers, layer),
+LAYERS = ("rules", "settings", "retrieved", "immediate")
+BUDGET = {"layers": {name: {"minimumTokens": 0} for name in LAYERS}}
+
+
+def assembly(*evidence: dict[str, Any], message: str = "", ref: str = "") -> dict[str, Any]:
+    return {
+        "layers": {name: {"tokens": 1, "truncated": False} for name in LAYERS},
         "budget": {
             "maxInputTokens": 10,
-            "estimate": {f"{name}Tokens": 1 for name in layers},
+            "estimate": {f"{name}Tokens": 1 for name in LAYERS},
         },
         "fixedTokens": 1,
         "tokenCount": 5,
         "tokenizerId": "t",
         "tokenizerExact": True,
-        "trimEvidence": [entry],
-        "notices": [{"code": "SOURCE_WARNING", "message": HOSTILE}],
-        "redactionEvidence": [{"matchCount": 1, "patternId": "p", "sourceRef": HOSTILE}],
+        "trimEvidence": list(evidence),
+        "notices": [{"code": "SOURCE_WARNING", "message": message}],
+        "redactionEvidence": [{"matchCount": 1, "patternId": "p", "sourceRef": ref}],
         "stablePrefixUnchanged": True,
         "stablePrefixHash": "h",
         "promptHash": "h",
     }
-    budget = {"layers": {name: {"minimumTokens": 0} for name in layers}}
 
-    shown = view(harmless(result), budget, colour=False, chinese=False)
+
+def entry(ref: str, action: str = "kept", **more: Any) -> dict[str, Any]:
+    plain = {"layer": "rules", "rule": "fits", "reason": "", "beforeTokens": 1, "afterTokens": 1}
+    return plain | {"sourceRef": ref, "action": action} | more
+
+
+def test_an_assembly_is_shown_harmlessly() -> None:
+    result = assembly(entry(f"a{HOSTILE}.md", reason=HOSTILE), message=HOSTILE, ref=HOSTILE)
+
+    shown = view(harmless(result), BUDGET, colour=False, chinese=False)
 
     assert "\\x1b" in shown
     assert not COMMANDS.search(shown)
+
+
+@pytest.mark.parametrize("chinese", [False, True])
+def test_the_columns_of_an_assembly_line_up_whatever_the_files_are_called(*, chinese: bool) -> None:
+    rows = (
+        entry("ben.md", "dropped", layer="retrieved", reason="over_budget", beforeTokens=12345),
+        entry("人物/林远山 与 Anna.md", "dropped", reason="over_budget", rule="rules_line"),
+        entry("e\u0301.md", "trimmed", layer="settings", reason="over_budget"),
+    )
+
+    shown = view(assembly(*rows), BUDGET, chinese=chinese).splitlines()
+
+    reasons = {width(line.partition("over_budget")[0]) for line in shown if "over_budget" in line}
+    bars = {width(re.split("[█░]", line)[0]) for line in shown if "░" in line}
+    assert (len(reasons), len(bars)) == (1, 1)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX")
+def test_long_work_shows_itself_at_a_terminal_and_leaves_nothing_on_the_line(
+    tmp_path: Path,
+) -> None:
+    with at_terminal(tmp_path, "call", "e2e:sleep", '{"ms": 1600}', LC_ALL="zh_CN.UTF-8") as shown:
+        status = shown.end()
+
+    drawn = re.findall(r"正在等待 e2e:sleep █+░* +\d+% \d s", shown.shown)
+    assert status == 0
+    assert drawn
+    assert shown.shown.rpartition(CLEAR)[2].startswith("{")
+
+
+def test_in_a_pipe_long_work_is_quiet(tmp_path: Path) -> None:
+    ran = creonowd(tmp_path, "call", "e2e:sleep", '{"ms": 1100}')
+
+    assert (ran.stdout, ran.stderr) == (b'{"slept": 1100}\n', b"")
+
+
+@pytest.mark.parametrize(
+    ("value", "share"),
+    [
+        ({"done": 3, "documents": 12}, "25%"),
+        ({"files": 1, "totalFiles": 9, "bytes": 50, "totalBytes": 100}, "50%"),
+        ({"done": 99, "of": 10}, "100%"),
+        ({"done": 0, "of": 0}, None),
+        ("half", None),
+    ],
+)
+def test_progress_is_shown_as_far_as_it_is_known(
+    value: object, share: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_ALL", "C")
+    line = ProgressLine(work_of("story:summarise"))
+
+    line.report(value)
+
+    assert line.text(3).startswith("Summarising chapters")
+    assert (share or "…") in line.text(3)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"), [("abc", 3), ("渡口", 4), ("é", 1), ("e\u0301", 1), ("ｶﾅ", 2), ("🖋", 1)]
+)
+def test_a_chinese_character_takes_two_columns(text: str, columns: int) -> None:
+    assert width(text) == columns
+    assert width(pad(text, 8)) == width(pad(text, 8, right=True)) == 8
