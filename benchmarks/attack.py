@@ -45,6 +45,7 @@ PING_SECONDS = 0.01
 ANSWER_SECONDS = 120.0
 MEGABYTE = 1 << 20
 LARGEST_MESSAGE = 10 * MEGABYTE
+NOVEL_CHARACTERS = 100_000
 MOST_MEGABYTES = 50
 LONGEST_PING_MS = 100
 
@@ -92,7 +93,7 @@ class Target:
         self.token = str(self._ways["tcp"].token)
         self.unix = self._ways["unix"].address
         self.root = folder / "novel"
-        make_project(self.root, chinese())
+        make_project(self.root, chinese()[:NOVEL_CHARACTERS])
         with self.owner() as owner:
             made = owner.request("project:create", {"rootPath": str(self.root)})
             self.project_id: str = made["projectId"]

@@ -40,7 +40,7 @@ from creonowd.sources.document import find_headings
 from creonowd.sources.extract import Extract, extract
 from creonowd.sources.shared_reads import FolderReader, ProjectReads, RoundCache
 from creonowd.storage import front_matter, versioned_json
-from creonowd.storage.file_cache import RECENT_MS
+from creonowd.storage.file_cache import RECENT_MS, change_times
 from creonowd.storage.safe_folder import LinkedFolder, mark_of
 from creonowd.text import decode_text, file_stem, join_lines, well_formed
 from creonowd.workspace.creonow_tree import TREE
@@ -191,7 +191,7 @@ def _chapters_on_disk(
     """Read the chapters that changed; one that was written just now is read again each time."""
     chapters: dict[str, _KeptChapter] = {}
     for path, status in documents_in(root).items():
-        mark = mark_of(status)
+        mark = (*mark_of(status), *change_times(root, (path,)))
         before = kept.get(path)
         young = now_ms - status.st_mtime_ns // 1_000_000 <= RECENT_MS
         if before is not None and before.mark == mark and not young:

@@ -6,6 +6,7 @@ A file that was written just now is read again: two quick writes may leave the s
 import os
 import sys
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -101,6 +102,11 @@ class FileCache:
     def _forget(self, key: tuple[Path, str]) -> int:
         kept = self._kept.pop(key, None)
         return len(kept.snapshot.data) if kept else 0
+
+
+def change_times(root: Path, paths: Iterable[str]) -> tuple[int, ...]:
+    """Return the `change_time` of files; empty where that is 0 for all."""
+    return tuple(change_time(root, path) for path in paths) if sys.platform == "win32" else ()
 
 
 def change_time(root: Path, path: str) -> int:

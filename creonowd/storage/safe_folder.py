@@ -50,6 +50,7 @@ _REPARSE_POINT = 0x400
 _TRIES = 20
 _MAX_LINKS = 40
 MAX_LENGTH = 1024
+MAX_NAME = 255
 
 _RESERVED = re.compile(
     r"(?:con|prn|aux|nul|conin\$|conout\$|clock\$|(?:com|lpt)[0-9¹²³])\s*(?:\..*)?", re.IGNORECASE
@@ -751,10 +752,16 @@ def _not_a_file(path: str) -> DaemonError:
 
 def problem_with(path: str) -> str | None:
     """Name what makes a project-relative path unsafe on any system; None if nothing does."""
-    if not path or len(path) > MAX_LENGTH:
+    names = path.split("/")
+    if not path or len(path) > MAX_LENGTH or any(map(_is_too_long, names)):
         return "length"
-    problems = (problem_with_name(name) for name in path.split("/"))
+    problems = (problem_with_name(name) for name in names)
     return next((problem for problem in problems if problem), None)
+
+
+def _is_too_long(name: str) -> bool:
+    """Return whether no disk has room for a name; Windows says of such a one that it is not there."""
+    return len(name) > MAX_NAME or len(name.encode("utf-16-le", "surrogatepass")) > 2 * MAX_NAME
 
 
 @lru_cache(maxsize=8192)

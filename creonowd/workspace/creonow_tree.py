@@ -22,7 +22,7 @@ from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.storage import atomic, front_matter, versioned_json
 from creonowd.storage.atomic import is_temporary
-from creonowd.storage.file_cache import CAPACITY_BYTES, RECENT_MS, FileCache
+from creonowd.storage.file_cache import CAPACITY_BYTES, RECENT_MS, FileCache, change_times
 from creonowd.storage.safe_folder import (
     FileSnapshot,
     FolderContents,
@@ -94,7 +94,7 @@ _KNOWN_HEADS = 8192
 _SWEPT_PROJECTS = 1024
 _SWEPT_DEPTH = 4
 
-_Marks = tuple[list[tuple[str, tuple[int, ...]]], list[str]]
+_Marks = tuple[list[tuple[str, tuple[int, ...]]], tuple[int, ...], list[str]]
 
 log = structlog.get_logger(__name__)
 
@@ -277,7 +277,8 @@ class Tree:
         self, root: Path, scope: CreonowFolder | None, contents: FolderContents
     ) -> Folder:
         marks = [(path, mark_of(status)) for path, status in contents.files]
-        seen = (marks, contents.unreadable)
+        changes = change_times(root, (path for path, _ in marks))
+        seen = (marks, changes, contents.unreadable)
         before = self._folders.peek((root, scope))
         if before is not None and before[0] == seen:
             return before[1]

@@ -37,7 +37,7 @@ class IndexedProject:
 
     def write(self, path: str, text: str) -> None:
         (self.project.root / path).parent.mkdir(parents=True, exist_ok=True)
-        (self.project.root / path).write_text(text, encoding="utf-8")
+        (self.project.root / path).write_text(text, encoding="utf-8", newline="\n")
 
     @property
     def file(self) -> Path:

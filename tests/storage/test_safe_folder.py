@@ -35,6 +35,8 @@ GOOD = [
 ]
 
 BAD = [
+    f".creonow/settings/{'长' * 256}.md",
+    f".creonow/settings/{'𠮷' * 128}.md",
     "",
     "/",
     ".",

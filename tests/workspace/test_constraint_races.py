@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.storage.atomic import replace_unchanged
+from creonowd.storage.atomic import patiently, replace_unchanged
 from creonowd.workspace.constraint_file import ConstraintFile
 from creonowd.workspace.constraints import Constraints, NewConstraint
 from creonowd.workspace.creonow_tree import make_tree
@@ -119,7 +119,7 @@ async def test_two_processes_and_a_hand_editor_lose_nothing(
 
 def _add_a_note(project: Project, number: int) -> bool:
     """Save like a careful person: look at the file once more before renaming over it."""
-    before = (project.root / PATH).read_bytes()
+    before = patiently((project.root / PATH).read_bytes)
     document = json.loads(before) | {f"note {number}": "手写"}
     data = json.dumps(document, ensure_ascii=False).encode()
     return replace_unchanged(project.root / PATH, data, before, mode=0o666)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
@@ -74,7 +75,16 @@ def project(tmp_path: Path) -> Project:
     return Project(project_id="prj_test", name="书", root=root)
 
 
-@pytest.fixture(params=[True, False], ids=["one by one", "recursive"])
+ONE_BY_ONE = pytest.param(
+    True,
+    id="one by one",
+    marks=pytest.mark.skipif(
+        os.name == "nt", reason="a handle on an inner folder keeps Windows from deleting it"
+    ),
+)
+
+
+@pytest.fixture(params=[ONE_BY_ONE, pytest.param(False, id="recursive")])
 async def watcher(request: pytest.FixtureRequest) -> AsyncGenerator[Watcher]:
     made = Watcher(SystemClock(), per_folder=request.param)
     async with made.run():
@@ -344,7 +354,8 @@ async def test_subscribing_twice_is_subscribing_once(
 
 async def test_stopping_leaves_nothing_running(watcher: Watcher, project: Project) -> None:
     handles = Path("/proc/self/fd")
-    before = len(list(handles.iterdir())) if handles.exists() else 0
+    counted = sys.platform == "linux"  # Wine shows that folder too
+    before = len(list(handles.iterdir())) if counted else 0
 
     for _ in range(5):
         await watcher.subscribe(project, "test", Listener(), client=True)
@@ -353,7 +364,7 @@ async def test_stopping_leaves_nothing_running(watcher: Watcher, project: Projec
         assert not watcher.is_watched(project.project_id)
 
     with anyio.fail_after(60):
-        while handles.exists() and len(list(handles.iterdir())) > before:  # noqa: ASYNC110
+        while counted and len(list(handles.iterdir())) > before:  # noqa: ASYNC110
             await anyio.sleep(0.01)
 
 
