@@ -15,8 +15,9 @@ from creonowd.cli.channel_help import (
     list_channels,
     read_document,
     similar_channels,
+    unknown_fields,
 )
-from creonowd.cli.client import Client, connect, show, write
+from creonowd.cli.client import Client, connect, harmless, show, write
 from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.settings import console_language, user_data_dir
 from creonowd.text import well_formed_json
@@ -88,6 +89,8 @@ def _print_result(arguments: argparse.Namespace) -> int:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         write(f"creonowd: {_NOT_JSON.format(error).text(chinese=chinese)}\n", sys.stderr)
         return 2
+    if payload:
+        _warn_of_unknown_fields(arguments.channel, payload, chinese=chinese)
     try:
         with connect(user_data_dir(arguments.user_data), seconds=None) as client:
             show(_call(client, arguments.channel, payload))
@@ -110,6 +113,14 @@ def _call(client: Client, channel: str, payload: Any) -> Any:
         raise DaemonError(error.code, said, **error.details) from None
 
 
+def _warn_of_unknown_fields(channel: str, payload: Any, *, chinese: bool) -> None:
+    """Say which fields will be ignored: the daemon of a newer version may know them, so it lets them pass."""
+    for field, near in unknown_fields(read_document(), channel, payload).items():
+        said = _IGNORED.format(channel, field).text(chinese=chinese)
+        advice = _SIMILAR.format(near).text(chinese=chinese) if near else ""
+        write(f"creonowd: {harmless(f'{said} {advice}'.rstrip())}\n", sys.stderr)
+
+
 def _advice(document: dict[str, Any], channel: str) -> Wording:
     near = similar_channels(document, channel)
     return _SIMILAR.format(near[0]) if near else _LISTED
@@ -119,6 +130,7 @@ _NOT_JSON = Wording(
     "The payload is not JSON: {}. Put it between quotes for the shell, or give - and pipe it in.",
     "参数不是 JSON：{}。请为 shell 加上引号，或写 - 并从管道传入。",
 )
+_IGNORED = Wording("{} takes no field `{}`; it is ignored.", "{} 没有字段 {}，已忽略。")
 _SIMILAR = Wording("Did you mean {}?", "是否想用 {}？")
 _LISTED = Wording("`creonowd call --list` lists them.", "creonowd call --list 列出全部通道。")
 

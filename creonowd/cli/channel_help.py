@@ -8,7 +8,7 @@ import json
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 Schema = dict[str, Any]
 
@@ -34,6 +34,17 @@ def list_channels(document: Schema, width: int) -> str:
 def similar_channels(document: Schema, name: str) -> list[str]:
     """Return the names that are nearest to a wrong one."""
     return difflib.get_close_matches(name, [method["name"] for method in document["methods"]])
+
+
+def unknown_fields(document: Schema, channel: str, payload: Any) -> dict[str, str]:
+    """Return the fields of a payload that a channel ignores, each with the nearest that it takes."""
+    method = next((one for one in document["methods"] if one["name"] == channel), None)
+    if method is None or not isinstance(payload, dict):
+        return {}
+    schema = document["components"]["schemas"][type_name(method["x-payload"])]
+    known: list[str] = list(schema.get("properties", {}))
+    strange = [name for name in cast("dict[str, Any]", payload) if name not in {*known, "_meta"}]
+    return {name: "".join(difflib.get_close_matches(name, known, n=1)) for name in strange}
 
 
 def explain_channel(document: Schema, name: str, width: int) -> str | None:

@@ -125,3 +125,21 @@ async def test_call_uses_the_daemon_that_runs(tmp_path: Path, arguments: tuple[s
         ran = creonowd(tmp_path, "call", "app:ping")
 
     assert json.loads(ran.stdout)["pid"] == process.pid
+
+
+@pytest.mark.parametrize(
+    ("payload", "said"),
+    [
+        ('{"text": "a", "txt": 1}', "takes no field `txt`; it is ignored. Did you mean text?"),
+        ('{"text": "a", "\\u001b[2J": 1}', "takes no field `\\x1b[2J`; it is ignored.\n"),
+        ('{"text": "a", "_meta": {"timeoutMs": 5000}}', ""),
+    ],
+)
+def test_a_field_that_a_channel_does_not_know_is_named(
+    tmp_path: Path, payload: str, said: str
+) -> None:
+    ran = creonowd(tmp_path, "call", "tokens:count", payload, LC_ALL="C")
+
+    assert ran.returncode == 0
+    assert said in ran.stderr.decode()
+    assert bool(said) == bool(ran.stderr)
