@@ -1,13 +1,15 @@
 """What every transport promises, in every framing: the whole of the wire's rules, from outside."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import anyio
 import msgspec
 import pytest
 
-from testing.clients import Client
+from creonowd.rpc.framing import Framing
+from testing.clients import Client, over_stdio
 
 MIB = 1024 * 1024
 
@@ -394,3 +396,19 @@ async def test_past_the_limit_of_requests_in_flight_the_next_is_refused(line: Cl
     assert refused["error"]["data"]["retryable"] is True
     assert cancelled["error"]["data"]["code"] == "CANCELED"
     assert (await line.reply("f255"))["error"]["data"]["code"] == "CANCELED"
+
+
+async def test_headers_do_over_stdio_what_lines_do(tmp_path: Path) -> None:
+    text = "渡🖋" * (MIB // 8)
+    async with over_stdio(tmp_path, Framing.HEADERS) as client:
+        echoed = await client.call("e2e:echoInTask", {"value": text})
+        await client.post([{"jsonrpc": "2.0", "id": n, "method": "app:ping"} for n in ("a", "b")])
+        batch = await client.stray()
+        await client.frame(b"{")
+        broken = await client.stray()
+        pong = await client.call("app:ping")
+
+    assert echoed == {"value": text}
+    assert {reply["id"] for reply in batch} == {"a", "b"}
+    assert broken["error"]["code"] == -32700
+    assert pong["pong"] is True
