@@ -85,6 +85,15 @@ def walk_through(viewer: Viewer, *, narrow: bool) -> Iterator[str]:
     for tab in ("left-out", "prompt", "since"):
         viewer.tab(tab)
         yield tab
+    if narrow:
+        viewer.at("#pane-ask").click()
+    viewer.at("#question").fill("沈")
+    expect(viewer.at("#completions li").first).to_be_visible()
+    yield "completion"
+    viewer.at("#question").press("ArrowDown")
+    viewer.at("#question").press("Enter")
+    expect(viewer.at("#answer h3")).to_be_visible()
+    yield "answer"
     for box in ("budget", "rules", "ai", "usage", "developer", "export"):
         viewer.drawer(box)
     expect(viewer.at("#usage-box table")).to_be_visible()

@@ -92,7 +92,7 @@ function group(title, kind) {
     const state = one.problem ? "problem" : stateOf(one.sourceRef);
     return h("li", {}, h("button", { type: "button", class: "subject", "data-key": `subject:${one.sourceRef}`, onclick: (event) => signal("name", { sourceRef: one.sourceRef, from: event.currentTarget.getBoundingClientRect() }) },
       h("i", { class: `mark ${state}`, "aria-hidden": "true" }), h("span", { class: "subject-name" }, one.name), h("span", { class: "unseen" }, ` (${string(state)})`)),
-    kind === "thread" ? null : eye(one));
+    eye(one));
   });
   const empty = h("p", { class: "faint" }, string(`no ${kind}`), " ", button(string("writeOne"), () => signal("write-down", { kind, name: "" }), { class: "link" }));
   return h("section", { class: "map-part", "data-group": kind }, h("h2", {}, string(title)), rows.length ? h("ul", { class: "subjects" }, ...rows) : empty);

@@ -29,7 +29,7 @@ function show() {
   const state = subject?.problem ? "problem" : stateOf(sourceRef);
   box.setAttribute("aria-label", subject?.name ?? sourceRef);
   fill(box,
-    h("header", {}, h("h3", {}, h("i", { class: `mark ${state}`, "aria-hidden": "true" }), subject?.name ?? piece?.name ?? sourceRef), subject && subject.kind !== "thread" ? eye(subject) : null,
+    h("header", {}, h("h3", {}, h("i", { class: `mark ${state}`, "aria-hidden": "true" }), subject?.name ?? piece?.name ?? sourceRef), subject ? eye(subject) : null,
       button("×", close, { class: "close", "aria-label": string("close"), "data-key": "card:close" })),
     subject?.aliases?.length ? h("p", { class: "faint" }, string("alsoCalled", subject.aliases.join(" · "))) : null,
     h("p", { class: `card-state ${state}` }, subject?.problem ?? string(`card ${state}`), piece && state !== "seen" ? ` ${whyOf(piece, result)}` : ""),

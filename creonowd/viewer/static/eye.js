@@ -11,8 +11,8 @@ const MODES = ["always", "mentioned", "manual", "never"];
 const SIGNS = { always: "◉", mentioned: "◐", manual: "○", never: "⊘" };
 
 /** Make the button that shows the mode of a subject and cycles to the next. */
-export function eye({ sourceRef, name, inject = "always", revision, problem }) {
-  if (problem) return null;
+export function eye({ kind, sourceRef, name, inject = "always", revision, problem }) {
+  if (problem || !["person", "note"].includes(kind)) return null;
   const next = MODES[(MODES.indexOf(inject) + 1) % MODES.length];
   const label = string("eyeLabel", name, string(`inject ${inject}`), string(`inject ${next}`));
   return h("button", { type: "button", class: `eye ${inject}`, "data-key": `eye:${sourceRef}`, "data-inject": inject, "aria-label": label, title: label,

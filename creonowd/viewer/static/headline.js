@@ -5,7 +5,7 @@ import { inspection } from "./inspection.js";
 import { listing, meaning, parts, string } from "./language.js";
 import { select } from "./manuscript.js";
 import { nameOf, pieceOf, piecesOf } from "./pieces.js";
-import { place } from "./place.js";
+import { address, place } from "./place.js";
 import { signal, when } from "./signals.js";
 import { skillName } from "./skills.js";
 
@@ -30,7 +30,11 @@ export function showHeadline() {
   fill(byId("asides"), secrets(result), cost(result), ...notices(result));
 }
 
-const link = (text, onclick) => button(text, onclick, { class: "link" });
+/** Make a part of the sentence a link; unlike a button it breaks across lines as text does. */
+const link = (text, work) => h("a", { class: "link", href: address(), onclick: (event) => {
+  event.preventDefault();
+  work();
+} }, text);
 
 function sentence(headline, result) {
   const skill = skillName(headline.skillId) || headline.skillName || string("general");

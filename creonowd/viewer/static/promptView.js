@@ -34,8 +34,8 @@ function showWanted() {
   found?.scrollIntoView({ block: "center" });
 }
 
-when("prompt-at", ({ spans }) => {
-  wanted = spans[0].from;
+when("prompt-at", (position) => {
+  wanted = position;
   signal("pane", "sees");
   signal("tab", "prompt");
   if (inspection.shown?.result.prompt) showWanted();

@@ -54,12 +54,13 @@ function showAnswer() {
   const shut = button("×", close, { class: "close", "aria-label": string("close") });
   if (!ok) return fill(box, shut, h("p", {}, errorText(error)));
   box.dataset.verdict = data.verdict;
+  box.dataset.about = data.about;
   return fill(box, shut, ...verdict(data), data.others?.length ? others(data.others) : null);
 }
 
 function verdict(data) {
-  const { verdict: kind, sentence, quote, ahead, rank, of, kept, missingTokens, problem, line } = data;
-  const place = rank && of ? h("p", { class: "faint" }, string("rank", rank, of), kept === undefined ? "" : ` ${string("rankKept", kept)}`,
+  const { verdict: kind, sentence, quote, ahead, rank, among, taken, missingTokens, problem, line } = data;
+  const place = rank && among ? h("p", { class: "faint" }, string("rank", rank, among), taken === undefined ? "" : ` ${string("rankKept", taken)}`,
     missingTokens ? ` ${string("missing", missingTokens)}` : "") : null;
   return [
     h("h3", {}, h("i", { class: `mark ${MARK[kind]}`, "aria-hidden": "true" }), string(`verdict ${kind}`)),
@@ -77,7 +78,7 @@ const MARK = { in: "seen", left_out: "left_out", never_considered: "never", not_
 
 function others(found) {
   return h("div", { class: "others" }, h("p", { class: "faint" }, string("others")), h("ul", {}, ...found.map((one) =>
-    h("li", {}, h("i", { class: `mark ${MARK[one.verdict]}`, "aria-hidden": "true" }), button(one.subject.name, () => ask(one.subject.sourceRef ?? one.subject.name, one.subject.name), { class: "link" }),
+    h("li", {}, h("i", { class: `mark ${MARK[one.verdict]}`, "aria-hidden": "true" }), button(one.name, () => ask(one.sourceRef ?? one.name, one.name), { class: "link" }),
       h("span", { class: "faint" }, string(`verdict ${one.verdict}`))))));
 }
 
@@ -89,14 +90,15 @@ function remedies(data) {
   return made;
 }
 
-function jump({ subject, spans, about }) {
-  if (spans?.length) return signal("prompt-at", { spans, about });
-  return signal("source", subject.sourceRef);
+/** Go to where the prompt says it or, where that is not known, to the piece that has it. */
+function jump({ places, sourceRef }) {
+  if (places?.length) return signal("prompt-at", places[0].from);
+  return signal("source", sourceRef);
 }
 
-function remedy({ do: what, sourceRef, totalBudgetTokens, path, inject, line, skillId, documentId, position, name }, { subject, verdict: kind }) {
+function remedy({ do: what, sourceRef, totalBudgetTokens, path, inject, line, skillId, documentId, position, name }, answer) {
   const make = REMEDIES[what];
-  return make ? make({ sourceRef, totalBudgetTokens, path, inject, line, skillId, documentId, position, name: name ?? subject?.name ?? "", kind, subject }) : null;
+  return make ? make({ sourceRef, totalBudgetTokens, path, inject, line, skillId, documentId, position, name: name ?? answer.name }) : null;
 }
 
 const later = (work) => async () => {
