@@ -21,7 +21,7 @@ function caller(window, daemon) {
 describe("every channel of every family", () => {
   let harness, bridge, invoke;
   before(async () => {
-    harness = await startHarness({ executable: COMMAND, debug: true });
+    harness = await startHarness({ executable: COMMAND, debug: true, env: { CREONOW_DOCUMENT_WRITES: "1" } });
     const ipcMain = makeIpcMain();
     bridge = createBridge(ipcMain, harness.daemon);
     invoke = caller(openWindow(ipcMain, bridge.webPreferences), harness.daemon);

@@ -257,5 +257,37 @@ export const SAMPLES = [
   sample("viewer:prove", { nonce: "0123456789abcdef".repeat(4) }, ({ proofs }) => proofs.length > 0),
   sample("ipc:invoke", { channel: "app:ping" }, ({ ok }) => ok),
 
+  sample(
+    "constraints:check",
+    ({ projectId }) => ({ projectId, documentId: "第二章.md", text: "林远不说话。" }),
+    ({ verdict }) => verdict.violations.length === 0,
+  ),
+  sample(
+    "context:document:read",
+    ({ projectId }) => ({ projectId, documentId: "第二章.md" }),
+    ({ text }) => text === "渡口的夜色更深。\n",
+  ),
+  sample(
+    "context:document:write",
+    ({ projectId, data }) => ({
+      projectId,
+      documentId: "第二章.md",
+      revision: data["context:document:read"].revision,
+      edits: [{ from: 0, to: 0, text: "天亮前，" }],
+    }),
+    ({ undo }) => undo !== "",
+  ),
+  sample(
+    "context:undo",
+    ({ projectId, data }) => ({ projectId, undo: data["context:document:write"].undo }),
+    ({ path }) => path === "第二章.md",
+  ),
+  sample("context:subjects", inProject, ({ items }) => items.some(({ name }) => name === "林远")),
+  sample(
+    "context:explain",
+    (story) => ({ ...atCursor(story), about: "林远", debugMode: true }),
+    ({ verdict }) => verdict === "in",
+  ),
+
   sample("project:delete", inProject, ({ deleted }) => deleted),
 ];
