@@ -94,6 +94,8 @@ async def test_an_agent_finds_its_way_through_a_novel(root: Path, mode: str) -> 
         context = await text(
             client, "story_context", document="chapters/04.md", skill="builtin:continue"
         )
+        about = await text(client, "story_explain", about="林远", document="chapters/04.md")
+        later_on = await text(client, "story_explain", about="城门", document="chapters/04.md")
         checked = await text(
             client, "constraints_check", text="雨停了。", document="chapters/04.md"
         )
@@ -115,8 +117,10 @@ async def test_an_agent_finds_its_way_through_a_novel(root: Path, mode: str) -> 
     assert "年轻的账房先生" in context
     assert "这是第4天" in context
     assert "塌了" not in context
+    assert about.startswith("in: ")
+    assert later_on.startswith("never_considered: ")
     assert checked.startswith("passed: ")
-    everything = outline + found + later + ahead + context
+    everything = outline + found + later + ahead + context + about + later_on
     assert SECRET not in everything
     assert str(root.parent) not in everything
     assert [tool.name for tool in tools] == READING
@@ -216,11 +220,15 @@ async def test_errors_and_long_answers_tell_a_model_what_to_do_next(root: Path) 
 async def test_two_servers_share_one_daemon_and_outlive_each_other(root: Path) -> None:
     async with connected(root, "auto") as second:
         async with connected(root, "legacy", "--write") as first:
-            await text(first, "context_put", content="from the first", hint="shared")
+            async with second.listen(resources_list_changed=True) as changes:
+                await anyio.sleep(LOOK_AGAIN_SECONDS + 1)
+                await text(first, "context_put", content="from the first", hint="shared")
+                change = await anext(aiter(changes))
             listed = await text(second, "context_list")
             daemons = endpoint.read(root.parent / "用户 data")
         again = await text(second, "context_list")
 
+    assert type(change).__name__ == "ResourcesListChanged"
     assert daemons is not None
     assert "shared" in listed
     assert again == listed
