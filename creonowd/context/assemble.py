@@ -220,7 +220,7 @@ def without_tokenizer(plan: Plan) -> Plan:
 
 
 def _compose(plan: Plan, everything: SourceResults, tools: TextTools) -> Assembly:
-    gathered = in_time(plan, everything)
+    gathered = _pinned(plan, in_time(plan, everything))
     tools.spend(UNIT_WORK * sum(len(gathered.fragments[layer]) for layer in DYNAMIC))
     guard_lengths(_sent_fragments(plan, gathered), tools)
     settings = redact_settings(gathered.fragments[Layer.SETTINGS], tools)
@@ -243,6 +243,22 @@ def _compose(plan: Plan, everything: SourceResults, tools: TextTools) -> Assembl
         warnings=tuple(dict.fromkeys(_warnings(plan, gathered, trimmed, layers, tools))),
         failures=gathered.failures,
         tokenizer=tools.tokenizer,
+    )
+
+
+def _pinned(plan: Plan, gathered: SourceResults) -> SourceResults:
+    """Mark the candidates that the author pinned."""
+    if not plan.pinned:
+        return gathered
+    return replace(
+        gathered,
+        fragments={
+            layer: tuple(
+                replace(one, pinned=True) if one.source_ref in plan.pinned else one
+                for one in fragments
+            )
+            for layer, fragments in gathered.fragments.items()
+        },
     )
 
 

@@ -252,10 +252,15 @@ def rivals(assembly: Assembly, decision: Decision) -> list[Decision]:
     if decision not in ranked:
         return []
     if layer is Layer.RETRIEVED:
-        return sorted(ranked, key=lambda one: (one.fragment.late, *rank_key(one.fragment)))
+        return sorted(ranked, key=_chunk_rank)
     if layer is Layer.SETTINGS:
-        return sorted(ranked, key=lambda one: -_confidence(one))
+        return sorted(ranked, key=lambda one: (not one.fragment.pinned, -_confidence(one)))
     return []
+
+
+def _chunk_rank(decision: Decision) -> tuple[object, ...]:
+    fragment = decision.fragment
+    return (not fragment.pinned, fragment.late, *rank_key(fragment))
 
 
 def _is_ranked(decision: Decision, assembly: Assembly) -> bool:

@@ -280,6 +280,7 @@ class Plan(Model):
     language: ManuscriptLanguage = ManuscriptLanguage.CHINESE
     previous: Document | None = None
     outline: str = ""
+    pinned: frozenset[str] = frozenset()
 
     @property
     def surrounding(self) -> int | None:

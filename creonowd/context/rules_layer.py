@@ -45,7 +45,7 @@ class EntityRanking(Model):
         mentioned = entity.source_ref in self.mentioned
         shared = self.shared.get(entity.source_ref, 0)
         often = self.often.get(entity.source_ref, 0)
-        rank = (not mentioned, -often, -entity.priority, -shared)
+        rank = (not entity.pinned, not mentioned, -often, -entity.priority, -shared)
         return (*rank, name, entity.source_ref, entity.text)
 
 

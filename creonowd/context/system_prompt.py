@@ -300,10 +300,13 @@ def trim_settings(
     """
     decisions: dict[int, Decision] = {}
     room = allowance
-    for index in sorted(range(len(units)), key=lambda i: (-_confidence(units[i]), i)):
+    for index in sorted(
+        range(len(units)), key=lambda i: (not units[i].fragment.pinned, -_confidence(units[i]), i)
+    ):
         unit = units[index]
         if 0 <= unit.tokens <= room:
-            decisions[index] = keep(unit, Rule.SETTINGS_SHARE)
+            rule = Rule.PINNED if unit.fragment.pinned else Rule.SETTINGS_SHARE
+            decisions[index] = keep(unit, rule)
         elif room >= 0:
             decisions[index] = _cut_or_drop(unit, room, unit.tokens - room + yielded, tools)
         else:

@@ -446,7 +446,7 @@ def trim_notes(units: Sequence[Unit], room: int) -> list[Decision]:
 
 def _chunk_key(unit: Unit) -> tuple[object, ...]:
     """Sort chunks, the best first; those that answer the last words come after the others."""
-    return (unit.fragment.late, *rank_key(unit.fragment))
+    return (not unit.fragment.pinned, unit.fragment.late, *rank_key(unit.fragment))
 
 
 class RankedChunks:
@@ -581,7 +581,8 @@ class RankedChunks:
 
     def _keep(self, index: int) -> Decision:
         if index not in self._kept:
-            self._kept[index] = keep(self.units[index], Rule.SCORE)
+            rule = Rule.PINNED if self.units[index].fragment.pinned else Rule.SCORE
+            self._kept[index] = keep(self.units[index], rule)
         return self._kept[index]
 
     def _drop(self, index: int, rule: Rule, missing: int | None = None) -> Decision:

@@ -642,7 +642,9 @@ class _Inquiry:
         skill = Remedy(do=RemedyKind.CHANGE_SKILL, need=UNSET if need is None else need)
         line = UNSET if subject is None or subject.line is None else subject.line
         mend = Remedy(do=RemedyKind.FIX_FILE, path=path, line=line)
-        pins = [pin] if kind is not SubjectKind.RULE and kind is not SubjectKind.SUMMARY else []
+        candidates = {one.evidence.source_ref for one in self._decisions}
+        fixed = {SubjectKind.RULE, SubjectKind.SUMMARY}
+        pins = [pin] if kind not in fixed and ref in candidates else []
         room = [more] if missing is not None else []
         is_listed = subject is not None and subject.inject is not Inject.ALWAYS
         by_cause: dict[Cause, list[Remedy]] = {
@@ -653,8 +655,8 @@ class _Inquiry:
             Cause.NOT_MENTIONED: [*([always] if is_listed else []), *pins, mention, *room],
             Cause.SKILL_DOES_NOT_READ: [skill],
             Cause.OUTSIDE_WINDOW: [Remedy(do=RemedyKind.WIDEN_WINDOW)],
-            Cause.NO_SHARED_WORDS: [*pins, mention] if subject is not None else pins,
-            Cause.SET_TO_MANUAL: [always, *pins],
+            Cause.NO_SHARED_WORDS: [mention],
+            Cause.SET_TO_MANUAL: [always],
             Cause.SET_TO_NEVER: [always],
             Cause.FUTURE: [Remedy(do=RemedyKind.CHANGE_SKILL, need=Need.RETRIEVAL)],
             Cause.NOT_YET: [mend],

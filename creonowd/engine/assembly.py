@@ -79,6 +79,7 @@ from creonowd.workspace.documents import DocumentId
 from creonowd.workspace.projects import Project
 
 LONGEST_NAME = 256
+MOST_PINS = 50
 NO_SAMPLING = Sampling()
 
 # What an assembly may fail with.
@@ -141,6 +142,9 @@ class AssembleContext(Params):
     """The room for the answer; without it, the budget's."""
     tokenizer_version: ShortText | None = None
     """The version that the client expects; CONTEXT_TOKENIZER_MISMATCH if it is another."""
+    pinned: Annotated[tuple[ShortText, ...], Meta(max_length=MOST_PINS)] = ()
+    """References of candidates (`sourceRef`) that are kept before others of their layer; what was
+    kept so has the rule `pinned`. What is no candidate stays out."""
 
 
 class WhatIf(Model):
@@ -537,6 +541,7 @@ async def _plan(call: _Call, budget: Budget, disk: DiskState | None) -> Plan:
         language=language,
         previous=previous,
         outline="" if disk is None else disk.outline,
+        pinned=frozenset(request.pinned),
     )
 
 

@@ -16,6 +16,7 @@ from creonowd.context.language import FRAMES, ManuscriptLanguage
 from creonowd.context.notice import Caution, Notice, caution, show
 from creonowd.context.result import AssembleResult, LayerSummaries, Provenance, answer
 from creonowd.engine.assembly import (
+    MOST_PINS,
     AssembleContext,
     OutputTokens,
     PositionInText,
@@ -155,6 +156,8 @@ class RunSkill(Params):
     """How long the model may think before it writes."""
     max_output_tokens: OutputTokens | None = None
     """How long the answer may be, thinking included."""
+    pinned: Annotated[tuple[ShortText, ...], Meta(max_length=MOST_PINS)] = ()
+    """References of candidates that are kept before others, as for `context:assemble`."""
 
 
 class StreamEvent(Model):
@@ -321,6 +324,7 @@ def _request(params: RunSkill, instruction: str = "") -> AssembleContext:
         model=params.model,
         backend=params.backend,
         max_output_tokens=params.max_output_tokens,
+        pinned=params.pinned,
     )
 
 

@@ -91,6 +91,11 @@ export interface AssembleContext {
   maxOutputTokens?: number | null;
   /** The version that the client expects; CONTEXT_TOKENIZER_MISMATCH if it is another. */
   tokenizerVersion?: string | null;
+  /**
+   * References of candidates (`sourceRef`) that are kept before others of their layer; what was kept so has the rule `pinned`. What is no candidate stays out.
+   * @default []
+   */
+  pinned?: Array<string>;
 }
 
 /** What the model gets to see, and how that came about. */
@@ -1554,6 +1559,11 @@ export interface ExplainContext {
   maxOutputTokens?: number | null;
   /** The version that the client expects; CONTEXT_TOKENIZER_MISMATCH if it is another. */
   tokenizerVersion?: string | null;
+  /**
+   * References of candidates (`sourceRef`) that are kept before others of their layer; what was kept so has the rule `pinned`. What is no candidate stays out.
+   * @default []
+   */
+  pinned?: Array<string>;
   /** A name, a chapter, a path, a `sourceRef`, or any words. */
   about: string;
   /**
@@ -2100,6 +2110,11 @@ export interface InspectContext {
   maxOutputTokens?: number | null;
   /** The version that the client expects; CONTEXT_TOKENIZER_MISMATCH if it is another. */
   tokenizerVersion?: string | null;
+  /**
+   * References of candidates (`sourceRef`) that are kept before others of their layer; what was kept so has the rule `pinned`. What is no candidate stays out.
+   * @default []
+   */
+  pinned?: Array<string>;
   /**
    * Must be true, else CONTEXT_INSPECT_FORBIDDEN.
    * @default false
@@ -3534,6 +3549,11 @@ export interface RunSkill {
   effort?: Effort | null;
   /** How long the answer may be, thinking included. */
   maxOutputTokens?: number | null;
+  /**
+   * References of candidates that are kept before others, as for `context:assemble`.
+   * @default []
+   */
+  pinned?: Array<string>;
 }
 
 /** What the author decided on a run; only an accepted one is remembered in prompts. */

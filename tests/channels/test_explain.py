@@ -204,3 +204,18 @@ async def test_subjects_are_listed_by_all_their_names_with_their_faults(
     assert by_ref["chapters/03.md"]["number"] == 3
     assert by_ref["chapters/03.md"]["name"] == "第三章"
     assert [one["name"] for one in items if one["kind"] == "rule"] == ["不写感叹号"]
+
+
+async def test_a_pinned_candidate_comes_first_and_says_so(client: Client, story: Novel) -> None:
+    story.put(".creonow/settings/井.md", "---\nconfidence: 0.1\n---\n" + "井水很冷。" * 500)
+    story.put(".creonow/settings/塔.md", "---\nconfidence: 0.8\n---\n" + "塔上有灯。" * 500)
+    well, pinned = ".creonow/settings/井.md", {"pinned": [".creonow/settings/井.md"]}
+
+    before = await ask(client, story, well, skillId=None)
+    after = await ask(client, story, well, skillId=None, **pinned)
+    tower = await ask(client, story, "塔", skillId=None, **pinned)
+
+    assert before["verdict"] == "left_out"
+    assert {"do": "pin", "sourceRef": well} in before["remedies"]
+    assert (after["verdict"], after["rule"]) == ("in", "pinned")
+    assert tower["verdict"] == "left_out"
