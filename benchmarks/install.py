@@ -51,6 +51,10 @@ class Line:
             assert "error" not in reply, reply
         return reply["result"]
 
+    def tell(self, method: str) -> None:
+        self._stdin.write(json.dumps({"jsonrpc": "2.0", "method": method}).encode() + b"\n")
+        self._stdin.flush()
+
     def megabytes(self) -> float:
         return self._watched.memory_info().rss / MIB
 
@@ -65,6 +69,7 @@ def main(_argv: list[str]) -> None:
         _memory([python, "-P", "-m", "creonowd"], place)
         _disk(python, wheel)
         _folder([python, "-P", "-m", "creonowd"], place)
+        _agents(place)
 
 
 def _install(place: Path) -> tuple[str, Path]:
@@ -150,6 +155,51 @@ def _folder(installed: list[str], place: Path) -> None:
             idle = line.megabytes()
         sizes = f"{size / MIB:.0f} MB | {packed / MIB:.1f} MB" if program == frozen else "– | –"
         print(f"| {name} | {statistics.median(times[name]) / base:.2f} | {idle:.0f} MB | {sizes} |")
+
+
+def _agents(place: Path) -> None:
+    """Print what the server for agents takes, beside a daemon that runs."""
+    novel = place / "novel"
+    novel.mkdir()
+    (novel / "01.md").write_text("# 1\n\nRain.\n", encoding="utf-8")
+    words = ["mcp", "--project", str(novel), "--user-data", str(place / "data")]
+    program = [sys.executable, "-P", "-m", "creonowd"]
+    meta = {"protocolVersion": "2025-11-25", "capabilities": {}}
+    hello = meta | {"clientInfo": {"name": "bench", "version": "1"}}
+    greeted: list[float] = []
+    listed: list[float] = []
+    called: list[float] = []
+    used = 0.0
+    with _daemon(program, place) as daemon:
+        daemon.call("app:ping")
+        for _ in range(3):
+            started = time.perf_counter()
+            pipe = subprocess.PIPE
+            with subprocess.Popen(
+                [*program, *words], stdin=pipe, stdout=pipe, cwd=place
+            ) as process:
+                line = Line(process)
+                line.call("initialize", **hello)
+                greeted.append(time.perf_counter() - started)
+                line.tell("notifications/initialized")
+                line.call("tools/list")
+                listed.append(time.perf_counter() - started)
+                line.call("tools/call", name="story_outline", arguments={})
+                called.append(time.perf_counter() - started)
+                used = line.megabytes()
+                cast("BinaryIO", process.stdin).close()
+    base = statistics.median(_time_imports(sys.executable, place) for _ in range(3))
+    print(
+        "\n| `creonowd mcp` beside a running daemon, ÷ importing anyio, msgspec and structlog | |"
+    )
+    print("|---|---|")
+    for what, times in (
+        ("spawn to the answer of initialize", greeted),
+        ("to the list of tools", listed),
+        ("to the first answer of a tool", called),
+    ):
+        print(f"| {what} | {statistics.median(times) / base:.1f} |")
+    print(f"| memory after that | {used:.0f} MB |")
 
 
 @contextmanager
