@@ -87,6 +87,7 @@ def _measure(folder: Path, checkout: Path, novel: StoryNovel, *, is_new: bool) -
             *_constraint(author),
             *_writing(author),
             *(_summaries(author) if is_new else ()),
+            *_people_ranked(author),
         ]
 
 
@@ -265,9 +266,21 @@ def _new_chapters(author: Author) -> list[Row]:
 
 def _people(author: Author) -> list[Row]:
     """Count the protagonists that a chapter names at least a few times and the prompt has."""
+    what = f"protagonists named {OFTEN} times or more, among {len(author.novel.cards)} cards: kept"
+    return [(what, _kept_people(author), "100 %")] if author.novel.protagonists else []
+
+
+def _people_ranked(author: Author) -> list[Row]:
+    """Count them again when the author has said on their cards who they are."""
+    for name in author.novel.protagonists:
+        card = author.novel.cards[name].replace("---\n", "---\npriority: 200\n", 1)
+        write(author.root / f".creonow/characters/{name}.md", card)
+    what = "the same, their cards saying `priority: 200`"
+    return [(what, _kept_people(author), "100 %")] if author.novel.protagonists else []
+
+
+def _kept_people(author: Author) -> str:
     people = author.novel.protagonists
-    if not people:
-        return []
     named = kept = 0
     for number in _spread(len(author.novel.chapters), PLACES):
         text = author.chapter(number)
@@ -279,8 +292,7 @@ def _people(author: Author) -> list[Row]:
         for name, called in people.items():
             if sum(len(re.findall(re.escape(one), text)) for one in called) >= OFTEN:
                 named, kept = named + 1, kept + (name in cards)
-    what = f"protagonists named {OFTEN} times or more, among {len(author.novel.cards)} cards: kept"
-    return [(what, f"{kept} of {named} ({kept / max(1, named):.0%})", "100 %")]
+    return f"{kept} of {named} ({kept / max(1, named):.0%})"
 
 
 def _constraint(author: Author) -> list[Row]:

@@ -1,12 +1,19 @@
 """What lies after the cursor in the story never enters a prompt, and leaves no trace in it."""
 
+import json
 import random
+import tempfile
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from testing.clients import Client
+from creonowd.daemon.build import build
+from creonowd.settings import Settings
+from testing.clients import Client, in_memory
 from testing.novels import Novel, make_novel
 
 Result = dict[str, Any]
@@ -268,3 +275,78 @@ async def test_an_empty_page_asks_with_the_outline_of_its_chapter(
     assert SNOW not in before["prompt"]
     assert SNOW in after["prompt"]
     assert OMEN not in after["prompt"]
+
+
+FUTURE = st.lists(
+    st.sampled_from(("白狐", "老松", "守夜人", "the grey fox", "her lantern", "渡口"))
+)
+PAST = {
+    "zh": ("第{}章", "白狐从老松下走过，守夜人提着灯。", "守夜人", "他想起那只白狐，想起老松。"),
+    "en": (
+        "Chapter {}",
+        "The grey fox passed beneath the pine.",
+        "Ada",
+        "Ada recalled the grey fox.",
+    ),
+}
+
+
+def story(language: str, later: str) -> dict[str, str]:
+    """Return a novel whose author is in chapter 4; all that comes after says what `later` says."""
+    heading, sentence, name, last = PAST[language]
+    titles = [heading.format(number) for number in range(1, 8)]
+    own = f"# {titles[3]}\n\n" + f"{prose(4, 30) if language == 'zh' else sentence * 40}\n\n{last}"
+    gap = "x" * 30
+    until = {"text": f"{name} does not know it", "until": "5", "id": "con_0000000000000001"}
+    since = {"text": f"{name}: {later or '-'}", "from": "6", "id": "con_0000000000000002"}
+    shape = {"type": "plot", "source": "user", "priority": 100, "degradable": False}
+    items = [one | shape | {"updatedAt": "2026-01-01T00:00:00Z"} for one in (until, since)]
+    files = {
+        f"{n + 1}.md": f"# {titles[n]}\n\n{sentence}\n\n## {gap}\n\n{sentence}\n" for n in range(3)
+    }
+    files |= {f"{n + 1}.md": f"# {titles[n]}\n\n{later}\n\n## {later}\n" for n in range(4, 7)}
+    stage = f"## 自第6章\n{later}\n" if language == "zh" else f"## From chapter 6\n{later}\n"
+    return files | {
+        "4.md": own + f"\n\n{'。' * 9000}\n\n## {later}\n\n{later}\n",
+        f".creonow/characters/{name}.md": f"---\nname: {name}\n---\nold\n\n{stage}",
+        ".creonow/threads/a.md": f"---\nplanted: 1\ndue: 6\n---\n{sentence}\n",
+        ".creonow/threads/b.md": f"---\nplanted: 6\n---\n{later}.\n",
+        ".creonow/rules/constraints.json": json.dumps({"version": 2, "items": items}),
+    }
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(language=st.sampled_from(sorted(PAST)), words=FUTURE.filter(bool), others=FUTURE)
+def test_no_future_changes_a_byte_of_any_prompt(
+    language: str, words: list[str], others: list[str]
+) -> None:
+    """Not by text, headings, progressions, constraints, threads or summaries of later chapters."""
+
+    async def prompts(folder: Path, later: str) -> list[str]:
+        found: list[Result] = []
+        async with anyio.create_task_group() as tasks:
+            tasks.cancel_scope.deadline = anyio.current_time() + 60
+            async with (
+                build(folder / "data", Settings(e2e=True), tasks) as server,
+                in_memory(server) as client,
+            ):
+                files = story(language, later)
+                cursor = files["4.md"].index("。" * 9000) - 2
+                novel = await make_novel(client, folder / "novel", files)
+                await client.call("story:summarise", novel.params)
+                place = novel.params | {"documentId": "4.md", "cursorPosition": cursor}
+                await client.call("context:retrieve", place | {"wait": True})
+                found = [
+                    (await novel.assemble(documentId="4.md", cursorPosition=cursor, skillId=one))
+                    for one in ("builtin:continue", "builtin:dialogue")
+                ]
+            tasks.cancel_scope.cancel()
+        return [one["prompt"] for one in found]
+
+    found: list[list[str]] = []
+    for later in (" ".join(words), " ".join(others)):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "data").mkdir()
+            found.append(anyio.run(prompts, Path(folder), later))
+
+    assert found[0] == found[1]
