@@ -3,7 +3,7 @@
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from subprocess import DEVNULL
 
@@ -45,7 +45,16 @@ def test_every_page_is_listed() -> None:
     assert [name for name in pages if f"docs/{name}" not in text] == []
 
 
+@pytest.fixture
+def heard_interrupts() -> Generator[None]:
+    """Undo that Ctrl-C is ignored, as it is by what a shell runs in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="the commands are for a POSIX shell")
+@pytest.mark.usefixtures("heard_interrupts")
 async def test_every_command_runs_as_printed(tmp_path: Path) -> None:
     shown = list(commands())
     environ = environment(
