@@ -19,6 +19,7 @@ EPILOG = """examples:
   creonowd init /path/to/novel
   creonowd check /path/to/novel
   creonowd assemble --project /path/to/novel --document chapters/07.md
+  creonowd why "Wickham" --project /path/to/novel --document chapters/07.md
   creonowd skill lint .creonow/skills
   creonowd view --project /path/to/novel
   creonowd ai add deepseek
@@ -33,6 +34,7 @@ COMMANDS = {
     "init": "write a commented .creonow folder for a novel",
     "check": "list what an AI call would make of each file in .creonow",
     "assemble": "show what the model would get to see",
+    "why": "say why the model knows something or does not",
     "view": "look into what the model sees, in a browser",
     "doctor": "find out what is wrong and how to mend it",
     "skill": "check skills",

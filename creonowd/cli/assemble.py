@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     user_data = user_data_dir(arguments.user_data)
     chinese = console_language() is Language.CHINESE
     root = arguments.project.expanduser().absolute()
-    document = _document_id(root, arguments.document)
+    document = document_id(root, arguments.document)
     with connect(user_data, None) as client:
         result, budget = _assemble(client, root, document, arguments)
     last = LastAssembly(user_data, (str(root), document, arguments.skill))
@@ -106,7 +106,7 @@ def _assemble(
         "model": arguments.model,
     }
     if not arguments.no_wait:
-        _wait_for_index(client, project, document)
+        wait_for_index(client, project, document)
     result = client.request("context:assemble", payload)
     codes = {notice["code"] for notice in result["notices"]}
     if SKILL_UNKNOWN in codes and arguments.skill != GENERAL:
@@ -124,7 +124,7 @@ def _assemble(
     return result, client.request("context:budget:get", {"projectId": project})
 
 
-def _wait_for_index(client: Client, project: str, document: str) -> None:
+def wait_for_index(client: Client, project: str, document: str) -> None:
     """Wait until the index is complete."""
     payload = {
         "projectId": project,
@@ -182,7 +182,7 @@ def _not_found(said: Wording, suggestion: str, listed: str) -> DaemonError:
     return DaemonError(ErrorCode.NOT_FOUND, Wording(english, chinese))
 
 
-def _document_id(root: Path, name: str) -> str:
+def document_id(root: Path, name: str) -> str:
     """Return the project-relative path of a document that is named from the working directory."""
     path = Path(name)
     candidates = [path] if path.is_absolute() else [root / path, Path.cwd() / path]

@@ -1,0 +1,47 @@
+"""`creonowd why`: a sentence in the user's language with what to do, or JSON."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from creonowd.testing.harness import Harness
+from testing.clients import environment
+from testing.novels import write_files
+
+
+def why(user_data: Path, novel: Path, *arguments: str, lang: str = "C") -> str:
+    command = [sys.executable, "-m", "creonowd", "why", "--user-data", str(user_data)]
+    done = subprocess.run(
+        [*command, "--project", str(novel), "--document", "chapters/01.md", *arguments],
+        capture_output=True,
+        check=True,
+        encoding="utf-8",
+        env=environment(LANG=lang, LC_ALL=""),
+        timeout=60,
+    )
+    return done.stdout
+
+
+def test_an_author_reads_why_and_what_to_do(tmp_path: Path) -> None:
+    novel = tmp_path / "小说"
+    write_files(
+        novel,
+        {
+            "chapters/01.md": "雨还在下。\n",
+            ".creonow/characters/老陈.md": "---\ninject: never\n---\n老陈，掌柜。\n",
+        },
+    )
+    with Harness(tmp_path / "daemon") as daemon:
+        english = why(daemon.user_data, novel, "老陈")
+        chinese = why(daemon.user_data, novel, "老陈", lang="zh_CN.UTF-8")
+        answer = json.loads(why(daemon.user_data, novel, "雨还在下", "--json"))
+
+    assert english == (
+        "老陈 was never considered: it is set to never.\n"
+        "→ Write `inject: always` into .creonow/characters/老陈.md.\n"
+    )
+    assert chinese == (
+        "从未考虑老陈：它设为从不带上。\n→ 在 .creonow/characters/老陈.md 里写上 inject: always。\n"
+    )
+    assert (answer["verdict"], answer["quote"]) == ("in", "雨还在下。")
