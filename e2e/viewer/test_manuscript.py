@@ -144,7 +144,7 @@ def test_a_draft_survives_a_change_of_the_file_and_says_so(viewer: Viewer) -> No
 def test_names_are_underlined_and_what_is_not_seen_is_dimmed(viewer: Viewer) -> None:
     viewer.write(".creonow/characters/沈青禾.md", "---\nname: 沈青禾\ninject: never\n---\n医生。\n")
     viewer.write(CHAPTER, "开头的一段。\n\n" * 600 + "老周看见沈青禾。")
-    viewer.at("#chapters .chapter").last.click()
+    viewer.wait_for_text("老周看见沈青禾")
     viewer.text.press("Control+End")
 
     expect(viewer.at(".name.in", has_text="老周")).to_be_visible()

@@ -3,7 +3,7 @@
 import { subjects } from "./bookMap.js";
 import { previewOf, raiseBudget } from "./budgetBar.js";
 import { byId, button, fill, h, withBars } from "./dom.js";
-import { setMode } from "./eye.js";
+import { canSetMode, setMode } from "./eye.js";
 import { explain } from "./inspection.js";
 import { errorText, string } from "./language.js";
 import { readWhole, setPin } from "./pieceList.js";
@@ -109,7 +109,7 @@ const later = (work) => async () => {
 const REMEDIES = {
   pin: ({ sourceRef, name }) => button(string("pin"), () => setPin({ sourceRef, name, content: "" }, true), previewOf(sourceRef)),
   raise_budget: ({ totalBudgetTokens }) => button(string("makeRoomTo", totalBudgetTokens), later(() => raiseBudget(totalBudgetTokens))),
-  set_inject: ({ path, inject, name }) => button(string("setInject", string(`inject ${inject}`)), later(() => setMode({ sourceRef: path, name }, inject))),
+  set_inject: ({ path, inject, name }) => canSetMode() && button(string("setInject", string(`inject ${inject}`)), later(() => setMode({ sourceRef: path, name }, inject))),
   fix_file: ({ path, line }) => h("span", {}, string("fixFile", path, line ?? 1)),
   change_skill: ({ skillId }) => button(skillId ? string("useSkill", skillId) : string("useGeneral"), () => {
     go({ skillId: skillId ?? GENERAL });
