@@ -164,8 +164,11 @@ def _agents(place: Path) -> None:
     (novel / "01.md").write_text("# 1\n\nRain.\n", encoding="utf-8")
     words = ["mcp", "--project", str(novel), "--user-data", str(place / "data")]
     program = [sys.executable, "-P", "-m", "creonowd"]
-    meta = {"protocolVersion": "2025-11-25", "capabilities": {}}
-    hello = meta | {"clientInfo": {"name": "bench", "version": "1"}}
+    hello: dict[str, Any] = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "bench", "version": "1"},
+    }
     greeted: list[float] = []
     listed: list[float] = []
     called: list[float] = []

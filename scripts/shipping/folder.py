@@ -157,7 +157,9 @@ def pack(folder: Path, place: Path) -> Path:
 
 def _options(extras: Collection[str]) -> Iterator[str]:
     required = closure(requirements("creonowd", extras))
-    chosen = closure(requirements("creonowd", extras, only_extras=True))
+    # Providers are loaded by name; what agents need is imported, and a part of it cannot even be.
+    by_name = set(extras) - {"mcp"}
+    chosen = closure(requirements("creonowd", by_name, only_extras=True))
     yield from ("--onedir", "--debug", "noarchive", "--name", "creonowd", "--log-level", "ERROR")
     yield from ("--collect-submodules", "creonowd", "--collect-data", "creonowd")
     for module in HIDDEN_MODULES:
@@ -194,6 +196,9 @@ def requirements(
         wanted = _normal(re.split(r"[^\w.-]", requirement.strip(), maxsplit=1)[0])
         if wanted in _installed() and wanted not in UNUSED_LIBRARIES:
             found.append(wanted)
+            if more := re.match(r"[\w.-]+\s*\[([^\]]+)\]", requirement.strip()):
+                chosen = [part.strip() for part in more[1].split(",")]
+                found += requirements(wanted, chosen, only_extras=True)
     return found
 
 
