@@ -68,12 +68,12 @@ export function prepare(work) {
   beforeInspect = work;
 }
 
-function request(changes = {}) {
-  const whatIf = { ...inspection.whatIf, ...changes };
+function request() {
+  const { whatIf } = inspection;
   return {
     ...whereabouts(),
     ...(place.instruction ? { additionalInput: place.instruction } : {}),
-    ...(Object.keys(whatIf).length ? { whatIf } : {}),
+    ...(whatIf ? { whatIf } : {}),
     show: ["why", "coverage", "names", ...(place.tab === "prompt" ? ["prompt"] : [])],
     debugMode: true,
   };
@@ -81,7 +81,7 @@ function request(changes = {}) {
 
 /** Ask what would be, and show nothing of it; null if that cannot be. */
 export async function preview(changes) {
-  const answer = await invoke("context:inspect", { ...request(changes), show: [] });
+  const answer = await invoke("context:inspect", { ...request(), ...changes, whatIf: { ...inspection.whatIf }, show: [] });
   return answer.ok ? answer.data : null;
 }
 

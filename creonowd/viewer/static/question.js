@@ -109,7 +109,9 @@ const later = (work) => async () => {
 const REMEDIES = {
   pin: ({ sourceRef, name }) => button(string("pin"), () => setPin({ sourceRef, name, content: "" }, true), previewOf(sourceRef)),
   raise_budget: ({ totalBudgetTokens }) => button(string("makeRoomTo", totalBudgetTokens), later(() => raiseBudget(totalBudgetTokens))),
-  set_inject: ({ path, inject, name }) => canSetMode() && button(string("setInject", string(`inject ${inject}`)), later(() => setMode({ sourceRef: path, name }, inject))),
+  set_inject: ({ path, inject, name }) => (canSetMode()
+    ? button(string("setInject", string(`inject ${inject}`)), later(() => setMode({ sourceRef: path, name }, inject)))
+    : h("span", {}, string("writeInject", path, inject))),
   fix_file: ({ path, line }) => h("span", {}, string("fixFile", path, line ?? 1)),
   change_skill: ({ skillId }) => button(skillId ? string("useSkill", skillId) : string("useGeneral"), () => {
     go({ skillId: skillId ?? GENERAL });

@@ -234,6 +234,7 @@ export const STRINGS = {
   line: ["第 {0} 行", "line {0}"],
   jumpToIt: ["去看", "Go to it"],
   setInject: ["设为「{0}」", "Set it to “{0}”"],
+  writeInject: ["在 {0} 的开头写上 inject: {1}。", "Write “inject: {1}” at the top of {0}."],
   fixFile: ["请改 {0} 第 {1} 行。", "Mend {0} at line {1}."],
   useSkill: ["改用 {0}", "Use {0}"],
   useGeneral: ["改用「通用」", "Use General, which reads everything"],
