@@ -93,13 +93,16 @@ def test_a_pipe_from_echo_just_works(user_data: Path, ending: bytes) -> None:
 
 
 def test_stdin_and_stdout_may_be_files(user_data: Path, tmp_path: Path) -> None:
-    (tmp_path / "in").write_bytes(PING + b"\n" + PING)
+    task = b'{"jsonrpc":"2.0","id":2,"method":"project:list"}'
+    (tmp_path / "in").write_bytes(PING + b"\n" + task)
     with (tmp_path / "in").open("rb") as source, (tmp_path / "out").open("wb") as target:
         subprocess.run(
             daemon_command(user_data), stdin=source, stdout=target, check=True, timeout=60
         )
 
-    assert len((tmp_path / "out").read_bytes().splitlines()) == 2
+    replies = [json.loads(line) for line in (tmp_path / "out").read_bytes().splitlines()]
+    assert all("result" in reply for reply in replies)
+    assert len(replies) == 2
 
 
 @posix
@@ -112,11 +115,18 @@ def test_stdin_may_be_a_terminal(user_data: Path) -> None:
         os.write(master, PING + b"\n")
         assert process.stdout is not None
         reply = json.loads(process.stdout.readline())
+        # The first is answered once all channels are loaded, the second comes to them directly.
+        listed: dict[str, Any] = {}
+        for number in (b"2", b"3"):
+            call = b'{"jsonrpc":"2.0","id":%s,"method":"project:list"}\n' % number
+            os.write(master, call)
+            listed = json.loads(process.stdout.readline())
         process.terminate()
 
         assert process.wait(PATIENCE) == 0
     os.close(master)
     assert reply["result"]["pong"] is True
+    assert (listed["id"], listed["result"]["items"]) == (3, [])
 
 
 @posix

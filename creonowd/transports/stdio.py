@@ -9,6 +9,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextvars import copy_context
 from itertools import islice
 from typing import Any, Protocol
 
@@ -356,6 +357,8 @@ class _ThreadReader:
     def __init__(self, wire: StdioWire) -> None:
         self._wire = wire
         self._loop = asyncio.get_running_loop()
+        # That of a thread would not say that anyio runs, and no task could be started from it.
+        self._context = copy_context()
         self._may_read = threading.Event()
         self._may_read.set()
         threading.Thread(target=self._run, name="stdin", daemon=True).start()
@@ -381,7 +384,7 @@ class _ThreadReader:
                 data = b""
             handled = threading.Event()
             try:
-                self._loop.call_soon_threadsafe(self._handle, data, handled)
+                self._loop.call_soon_threadsafe(self._handle, data, handled, context=self._context)
             except RuntimeError:
                 return
             if not data:
@@ -389,11 +392,13 @@ class _ThreadReader:
             handled.wait()
 
     def _handle(self, data: bytes, handled: threading.Event) -> None:
-        if data:
-            self._wire.data_received(data)
-        else:
-            self._wire.eof_received()
-        handled.set()
+        try:
+            if data:
+                self._wire.data_received(data)
+            else:
+                self._wire.eof_received()
+        finally:
+            handled.set()
 
 
 class _ThreadWriter:
@@ -404,6 +409,7 @@ class _ThreadWriter:
         self._limit = limit
         self._wire = wire
         self._loop = asyncio.get_running_loop()
+        self._context = copy_context()
         self._chunks: queue.SimpleQueue[bytes | bytearray] = queue.SimpleQueue()
         self._size = 0
         threading.Thread(target=self._run, name="stdout", daemon=True).start()
@@ -431,7 +437,7 @@ class _ThreadWriter:
 
     def _on_loop(self, callback: Callable[..., None], *arguments: Any) -> None:
         try:
-            self._loop.call_soon_threadsafe(callback, *arguments)
+            self._loop.call_soon_threadsafe(callback, *arguments, context=self._context)
         except RuntimeError:
             return
 
