@@ -125,6 +125,25 @@ def test_a_passage_that_is_left_out_says_its_rank_and_room_can_be_made(forty: Vi
     forty.picture("left-out-answer")
 
 
+def test_a_pin_is_previewed_and_brings_a_passage_in(forty: Viewer) -> None:
+    forty.tab("left-out")
+    forty.at("#left-out").evaluate("(one) => { one.scrollTop = 0; }")
+    piece = forty.at("#left-out .piece.retrieved.dropped").first
+    pin = piece.get_by_role("button", name="Pin")
+
+    pin.hover()
+
+    expect(forty.at("#ghost")).to_be_visible()
+    forty.picture("pin-preview")
+    pin.click()
+    expect(forty.at("#toast")).to_contain_text("Pinned")
+    forty.tab("sees")
+    expect(forty.at("#sees .piece", has_text="pinned").first).to_be_attached()
+    assert re.fullmatch(r"chapters/\d+\.md#L\d+-L\d+", forty.where()["pin"])
+    forty.at("#toast").get_by_role("button", name="Undo").click()
+    expect(forty.at("#sees .badge", has_text="pinned")).to_have_count(0)
+
+
 def test_the_quote_is_found_in_the_prompt(forty: Viewer) -> None:
     forty.page.keyboard.press("Control+k")
     forty.at("#question").fill("No one fights a duel")
