@@ -31,6 +31,7 @@ async def test_a_fresh_project_has_the_default_budget(
     assert profile == await client.call(GET)
     assert profile == {
         "version": 1,
+        "kind": "default",
         "tokenizerId": "o200k_base",
         "tokenizerVersion": "446a9538cb6c348e",
         "tokenizerExact": True,
