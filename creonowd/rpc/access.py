@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import math
 
 import anyio
 import structlog
@@ -163,6 +164,7 @@ class TokenThrottle:
         self._grants = grants
         self._refusal = anyio.Lock()
         self._unlogged = 0
+        self._next_line_at = -math.inf
 
     async def redeem(self, token: str, peer: str) -> Grant | None:
         """Return the grant of a token at once; None, after a while, if it is wrong.
@@ -181,7 +183,13 @@ class TokenThrottle:
     async def _refuse(self, peer: str) -> None:
         self._unlogged += 1
         async with self._refusal:
-            if self._unlogged:
-                log.warning("token_refused", peer=peer, times=self._unlogged)
-                self._unlogged = 0
+            self._log_refusals(peer)
             await anyio.sleep(REFUSAL_SECONDS)
+
+    def _log_refusals(self, peer: str) -> None:
+        """Log how many there were, once a second at most, however soon a guesser is gone."""
+        now = anyio.current_time()
+        if self._unlogged and now >= self._next_line_at:
+            log.warning("token_refused", peer=peer, times=self._unlogged)
+            self._unlogged = 0
+            self._next_line_at = now + REFUSAL_SECONDS

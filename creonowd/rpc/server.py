@@ -130,11 +130,14 @@ class Server:
             self.forget(surplus)
 
     def _first_to_leave(self, most: int) -> Connection | None:
-        """Return the oldest stranger, or one with a wrong token; None if no more than `most` are here."""
+        """Return the newest with a wrong token, else the oldest stranger; None if `most` are here or less.
+
+        The oldest with a wrong token is being refused; if it left, the next would be at once.
+        """
         without = [one for one in self.connections if one.grant is None]
         if len(without) <= most:
             return None
-        suspects = (one for one in without if one.id in self.throttle.suspects)
+        suspects = (one for one in reversed(without) if one.id in self.throttle.suspects)
         return next(suspects, without[0])
 
     def forget(self, connection: Connection) -> None:

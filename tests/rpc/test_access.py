@@ -40,6 +40,20 @@ async def test_many_wrong_tokens_are_a_few_lines_in_the_log() -> None:
     assert [line["event"] for line in lines] == ["token_refused"]
 
 
+async def test_guessers_that_leave_at_once_are_a_few_lines_in_the_log() -> None:
+    """Each that leaves makes room for the next to be refused."""
+    throttle = TokenThrottle(Grants(SystemClock()))
+
+    with structlog.testing.capture_logs() as lines:
+        for number in range(20):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(throttle.redeem, "guess", f"thief-{number}")
+                await anyio.wait_all_tasks_blocked()
+                tasks.cancel_scope.cancel()
+
+    assert [line["event"] for line in lines] == ["token_refused"]
+
+
 async def test_the_right_token_gets_in_among_many_wrong_ones(server: Server) -> None:
     token = server.grants.mint(Grant(Role.OWNER))
     async with in_memory(server, role=None) as owner:
