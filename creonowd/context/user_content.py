@@ -5,6 +5,7 @@ it. The selection, the additional input and the task never leave.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple, NoReturn
 
 from msgspec.structs import replace
@@ -205,7 +206,7 @@ def trim_chapters(
     """Keep the whole text of chapters from the nearest on, and a line of each one before them.
 
     The last lines of the far chapters are those of the whole ones. The first chapter that is told
-    as a whole is the first behind a multiple of `step` in the story, so that one more at the end
+    as a whole is one in which a multiple of `step` in the story lies, so that one more at the end
     rarely changes what stands before it: a prompt cache keeps that.
     """
     whole = sorted(
@@ -236,14 +237,18 @@ def _tokens_of(*units: Unit | None) -> int:
 
 
 def _first_chapters(whole: Sequence[Unit], step: int) -> Iterator[int]:
-    """Yield which chapter may be the first that is told as a whole, the earliest first; then none."""
+    """Yield which chapter may be the first that is told as a whole, the earliest first; then none.
+
+    One that is longer than a step always may, and so may the last: short ones before it never
+    keep it out.
+    """
     before = -1
-    for index, unit in enumerate(whole):
-        multiple = -(-unit.fragment.place.offset // step)
+    for index, (_, following) in enumerate(pairwise(whole)):
+        multiple = following.fragment.place.offset // step
         if multiple > before:
             yield index
             before = multiple
-    yield len(whole)
+    yield from range(max(0, len(whole) - 1), len(whole) + 1)
 
 
 def _first_lines(unit: Unit | None, without: int, tools: TextTools) -> Unit | None:

@@ -330,6 +330,16 @@ def test_a_chapter_more_rarely_moves_the_beginning_of_a_long_story(lengths: list
     assert moved <= sum(lengths) / (room / 4) + 1
 
 
+@pytest.mark.parametrize(
+    ("lengths", "first"), [([400, 340, 2850], 2), ([400, 340, 2500, 300], 2), ([400, 2900, 90], 2)]
+)
+def test_short_chapters_never_keep_a_near_one_out(lengths: list[int], first: int) -> None:
+    decisions = trim_chapters(story_units(lengths), 3000, 750, USING)
+
+    whole = [d.evidence.source_ref for d in decisions if d.is_kept][1:]
+    assert whole == [f"第{n}章.md" for n in range(first, len(lengths))]
+
+
 def test_what_a_whole_chapter_shows_is_not_shown_again_as_a_passage() -> None:
     units = story_units([300, 300])
     inside = chunk("第1章.md", 0.9)
