@@ -15,6 +15,7 @@ from msgspec import Meta
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.mcp.daemon_link import DaemonLink, OnProgress
 from creonowd.model import Model
+from creonowd.text import join_lines
 
 MOST_PASSAGES = 50
 MOST_LEFT_OUT = 12
@@ -23,6 +24,8 @@ MOST_AT_ONCE = 8
 SHORT = 2000
 # Behind the end of any document, which counts as its end.
 END = 1 << 40
+# How much of a wrong name an error repeats.
+LONGEST_ECHO = 80
 
 TextPosition = Annotated[
     int, Meta(ge=0, description="Place in the document, in Unicode code points; default: its end.")
@@ -96,8 +99,8 @@ def read_arguments(tool: AgentTool, given: dict[str, Any]) -> Any:
         known = ", ".join(sorted(names))
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT,
-            f"{tool.name} has no argument {unknown[0]!r}; it takes: {known}.",
-            field=unknown[0],
+            f"{tool.name} has no argument {unknown[0][:LONGEST_ECHO]!r}; it takes: {known}.",
+            field=unknown[0][:LONGEST_ECHO],
         )
     try:
         return msgspec.convert(given, tool.arguments)
@@ -124,7 +127,7 @@ async def list_files(agent: Agent, asked: ListFiles) -> ToolReply:
 
 def _file_line(item: dict[str, Any]) -> str:
     size = f"{item['byteSize']} bytes" if "byteSize" in item else "made when read"
-    return f"{item['id']}  {item['kind']}  {size}  {item['hint']}"
+    return f"{item['id']}  {item['kind']}  {size}  {join_lines(item['hint'])}"
 
 
 class PageOfFile(Model):
@@ -215,6 +218,12 @@ async def search_story(agent: Agent, asked: SearchStory) -> ToolReply:
     if asked.document is not None:
         await _check_document(agent, asked.document)
         place = _place(asked.document, asked.position) | {"future": asked.future}
+    elif asked.position is not None:
+        raise DaemonError(
+            ErrorCode.INVALID_ARGUMENT,
+            "`position` is a place in a `document`; name that too.",
+            field="position",
+        )
     found = await agent.call(
         "context:retrieve", query=asked.query, limit=asked.limit, wait=True, **place
     )
@@ -245,9 +254,9 @@ async def _check_document(agent: Agent, document: str) -> None:
         near = get_close_matches(document, known, n=3, cutoff=0.4) or known[:3]
         raise DaemonError(
             ErrorCode.NOT_FOUND,
-            f"There is no document {document!r}. story_outline lists them; there are {len(known)},"
+            f"There is no document {document[:LONGEST_ECHO]!r}. story_outline lists them; there are {len(known)},"
             f" such as: {', '.join(near)}.",
-            document=document,
+            document=document[:LONGEST_ECHO],
         )
 
 
@@ -258,7 +267,7 @@ def _place(document: str, position: int | None) -> dict[str, Any]:
 def _warnings(result: dict[str, Any], position: int | None) -> list[str]:
     """Return the warnings; that there is nothing behind the end is none if the end was meant."""
     code = WarningCode.CONTEXT_CURSOR_CLAMPED if position is None else None
-    return [text for text in result["warnings"] if text.partition(":")[0] != code]
+    return [f"{one['code']}: {one['message']}" for one in result["notices"] if one["code"] != code]
 
 
 class ContextOf(Model):
@@ -344,9 +353,9 @@ class OutlineStory(Model):
     first: Annotated[
         int, Meta(ge=1, description="The first chapter, by its place in the story.")
     ] = 1
-    last: Annotated[int | None, Meta(description="The last one; default: the last there is.")] = (
-        None
-    )
+    last: (
+        Annotated[int, Meta(ge=1, description="The last one; default: the last there is.")] | None
+    ) = None
     full: Annotated[bool, Meta(description="Whole summaries instead of a sentence each.")] = False
 
 
@@ -371,7 +380,8 @@ async def outline_story(agent: Agent, asked: OutlineStory) -> ToolReply:
     ]
     lines = [f"{one['number']}. {one['document']}: {one['summary'] or '(empty)'}" for one in items]
     data = {"chapters": items, "outside": [one["path"] for one in story["outside"]]}
-    text = "\n".join(lines) or "The project has no chapters yet."
+    none = f"There are {len(chapters)} chapters, none of them in this range."
+    text = "\n".join(lines) or (none if chapters else "The project has no chapters yet.")
     return await _brief(agent, text, data, "story_outline")
 
 

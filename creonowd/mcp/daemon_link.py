@@ -36,6 +36,11 @@ _GONE = Wording(
     "守护进程在调用期间退出；下次调用会重新启动。重试之前请先查看更改是否已生效。",
 )
 
+_SILENT = Wording(
+    "The daemon runs but does not answer. If it stays so, end it; another is started then.",
+    "守护进程在运行但没有应答。若一直如此，请结束它；之后会启动新的。",
+)
+
 
 class _Pending:
     """A request without its reply."""
@@ -150,7 +155,7 @@ class DaemonLink:
             if error.code is not ErrorCode.DISCONNECTED or line.is_open:
                 raise
         if not repeatable:
-            raise DaemonError(ErrorCode.DISCONNECTED, _GONE)
+            raise DaemonError(ErrorCode.DISCONNECTED, _GONE, mayBeDone=True)
         line = await self.open()
         params["projectId"] = self.project_id
         return await line.call(channel, params, on_progress)
@@ -185,8 +190,12 @@ class DaemonLink:
         send, stream = await self._stack.enter_async_context(opened)
         line = _DaemonConnection(send)
         self._tasks.start_soon(line.read, stream)
-        with anyio.fail_after(ANSWER_SECONDS):
-            await self._introduce(line, None if way is None or way.token is UNSET else way.token)
+        try:
+            with anyio.fail_after(ANSWER_SECONDS):
+                token = None if way is None or way.token is UNSET else way.token
+                await self._introduce(line, token)
+        except TimeoutError:
+            raise DaemonError(ErrorCode.TIMEOUT, _SILENT) from None
         return line
 
     async def _introduce(self, line: _DaemonConnection, token: str | None) -> None:

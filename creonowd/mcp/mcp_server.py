@@ -30,6 +30,7 @@ from creonowd import __version__
 from creonowd.errors import CATALOGUE, DaemonError, ErrorCode
 from creonowd.mcp.agent_tools import (
     END,
+    LONGEST_ECHO,
     Agent,
     AgentTool,
     channels_of,
@@ -49,6 +50,7 @@ LOOK_AGAIN_SECONDS = 3.0
 RESOURCE_BYTES = 256 * 1024
 PAGE_BYTES = 64 * 1024
 PAGE_ITEMS = 200
+LONGEST_NUMBER = 15
 # What resources, prompts and the search for changes call.
 CHANNELS = (
     "context.list",
@@ -130,7 +132,8 @@ class ProjectServer:
         if tool is None:
             raise MCPError(
                 types.INVALID_PARAMS,
-                f"There is no tool {params.name!r}; there are: {', '.join(self._offered)}.",
+                f"There is no tool {params.name[:LONGEST_ECHO]!r}; there are:"
+                f" {', '.join(self._offered)}.",
             )
         try:
             await self._link.open()
@@ -271,7 +274,8 @@ async def _report(context: _Context, params: dict[str, Any]) -> None:
 def _advice(error: DaemonError) -> str:
     """Say what went wrong and whether to try again, to a model."""
     text = f"{error.message} [{error.code}]"
-    return f"{text} Try again in a moment." if CATALOGUE[error.code].retryable else text
+    again = CATALOGUE[error.code].retryable and not error.details.get("mayBeDone")
+    return f"{text} Try again in a moment." if again else text
 
 
 @contextmanager
@@ -280,7 +284,11 @@ def _as_protocol_error() -> Generator[None]:
     try:
         yield
     except DaemonError as error:
-        wrong = {ErrorCode.INVALID_ARGUMENT, ErrorCode.NOT_FOUND}
+        wrong = {
+            ErrorCode.INVALID_ARGUMENT,
+            ErrorCode.NOT_FOUND,
+            ErrorCode.SKILL_SELECTION_REQUIRED,
+        }
         code = types.INVALID_PARAMS if error.code in wrong else types.INTERNAL_ERROR
         data = {"code": error.code, "details": error.details}
         raise MCPError(code, _advice(error), data) from None
@@ -290,7 +298,7 @@ def _page(
     every: list[T], params: types.PaginatedRequestParams | None
 ) -> tuple[list[T], str | None]:
     cursor = params.cursor if params is not None and params.cursor else "0"
-    if not cursor.isascii() or not cursor.isdigit():
+    if not _is_number(cursor):
         raise MCPError(types.INVALID_PARAMS, "The cursor is not one that a list returned.")
     start = int(cursor)
     end = start + PAGE_ITEMS
@@ -327,7 +335,8 @@ async def _resource_text(agent: Agent, uri: str) -> tuple[str, str]:
         found = await agent.call("context:document:read", documentId=path)
         return found["text"], "text/markdown"
     raise DaemonError(
-        ErrorCode.NOT_FOUND, f"There is no resource {uri!r}; resources/list names them."
+        ErrorCode.NOT_FOUND,
+        f"There is no resource {uri[:LONGEST_ECHO]!r}; resources/list names them.",
     )
 
 
@@ -373,7 +382,8 @@ async def _filled_prompt(agent: Agent, name: str, given: dict[str, str]) -> type
     skills = {one["id"]: one for one in (await agent.call("skill:list"))["items"] if one["valid"]}
     if name not in skills:
         raise DaemonError(
-            ErrorCode.NOT_FOUND, f"There is no skill {name!r}; prompts/list names them."
+            ErrorCode.NOT_FOUND,
+            f"There is no skill {name[:LONGEST_ECHO]!r}; prompts/list names them.",
         )
     if not given.get("document"):
         raise DaemonError(ErrorCode.INVALID_ARGUMENT, "`document` is missing.", field="document")
@@ -393,11 +403,18 @@ def _number(given: dict[str, str], name: str, otherwise: int) -> int:
     text = given.get(name, "")
     if not text:
         return otherwise
-    if not text.isascii() or not text.isdigit():
+    if not _is_number(text):
         raise DaemonError(
-            ErrorCode.INVALID_ARGUMENT, f"`{name}` must be a number, not {text!r}.", field=name
+            ErrorCode.INVALID_ARGUMENT,
+            f"`{name}` must be a number, not {text[:LONGEST_ECHO]!r}.",
+            field=name,
         )
     return int(text)
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text is a number, and none that is too long to be meant."""
+    return text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER
 
 
 def _selection(given: dict[str, str]) -> dict[str, int] | None:
@@ -405,7 +422,7 @@ def _selection(given: dict[str, str]) -> dict[str, int] | None:
     if not text:
         return None
     start, _, end = text.partition("-")
-    if not (start.isascii() and start.isdigit() and end.isascii() and end.isdigit()):
+    if not (_is_number(start) and _is_number(end)):
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT, "`selection` must be like 120-180.", field="selection"
         )

@@ -1,11 +1,12 @@
 """The SDK's own client against the real process, in both generations of the protocol."""
 
 import json
+import os
 import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,16 @@ from typing import Any
 import anyio
 import psutil
 import pytest
+from anyio.abc import SocketAttribute, SocketStream, TaskGroup
+from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
 from creonowd.cli import main
 from creonowd.cli.mcp import skill_file
 from creonowd.daemon import endpoint
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.mcp import daemon_link
 from creonowd.mcp.agent_tools import TOOLS
 from creonowd.mcp.mcp_server import LOOK_AGAIN_SECONDS
 from creonowd.settings import process_environment
@@ -187,7 +192,7 @@ async def test_errors_and_long_answers_tell_a_model_what_to_do_next(root: Path) 
     async with connected(root) as client:
         reply = await client.call_tool("story_context", {"document": "chapters/03.md"})
         file_id = reply.structured_content["ref"]["id"]
-        rest = await text(client, "context_grep", id=file_id, pattern="第2章", maxResults=1)
+        rest = await text(client, "context_grep", id=file_id, pattern="chapters.02", maxResults=1)
         file = await client.read_resource(f"creonow://context/{file_id}")
         missing = await error(client, "story_context", document="chapter/4.md")
         outside = await error(client, "story_context", document="../secret.md")
@@ -201,6 +206,21 @@ async def test_errors_and_long_answers_tell_a_model_what_to_do_next(root: Path) 
             await client.get_prompt(
                 "builtin:polish", {"document": "chapters/01.md", "selection": "x"}
             )
+        with pytest.raises(MCPError) as unselected:
+            await client.get_prompt("builtin:polish", {"document": "chapters/01.md"})
+        with pytest.raises(MCPError) as place:
+            await client.get_prompt(
+                "builtin:continue", {"document": "chapters/01.md", "position": "9" * 5000}
+            )
+        with pytest.raises(MCPError) as cursor:
+            await client.list_resources(cursor="9" * 5000)
+        beyond = await text(client, "story_outline", first=7)
+        negative = await error(client, "story_outline", last=-1)
+        placeless = await error(client, "story_search", query="雨", position=3)
+        echo = await error(client, "story_context", document="x" * 4000)
+        unknown = await text(
+            client, "story_context", document="chapters/01.md", skill="builtin:nope"
+        )
 
     assert file_id in content(reply)
     assert len(content(reply)) < 9000
@@ -215,6 +235,13 @@ async def test_errors_and_long_answers_tell_a_model_what_to_do_next(root: Path) 
     assert pattern[0] in {"INVALID_ARGUMENT", "NOT_FOUND"}
     assert "passwd" not in str(resource.value) or "no " in str(resource.value)
     assert "120-180" in str(prompt.value)
+    assert {one.value.code for one in (prompt, unselected, place, cursor)} == {-32602}
+    assert "must be a number" in str(place.value)
+    assert beyond == "There are 6 chapters, none of them in this range."
+    assert negative[0] == placeless[0] == "INVALID_ARGUMENT"
+    assert "`document`" in placeless[1]
+    assert len(echo[1]) < 300
+    assert re.search("^SKILL_UNKNOWN: .+", unknown, re.MULTILINE)
 
 
 async def test_two_servers_share_one_daemon_and_outlive_each_other(root: Path) -> None:
@@ -222,7 +249,7 @@ async def test_two_servers_share_one_daemon_and_outlive_each_other(root: Path) -
         async with connected(root, "legacy", "--write") as first:
             async with second.listen(resources_list_changed=True) as changes:
                 await anyio.sleep(LOOK_AGAIN_SECONDS + 1)
-                await text(first, "context_put", content="from the first", hint="shared")
+                await text(first, "context_put", content="from the first", hint="shared\nid")
                 change = await anext(aiter(changes))
             listed = await text(second, "context_list")
             daemons = endpoint.read(root.parent / "用户 data")
@@ -230,7 +257,7 @@ async def test_two_servers_share_one_daemon_and_outlive_each_other(root: Path) -
 
     assert type(change).__name__ == "ResourcesListChanged"
     assert daemons is not None
-    assert "shared" in listed
+    assert listed.endswith("shared id")
     assert again == listed
 
 
@@ -271,6 +298,66 @@ async def test_a_client_hears_of_progress_and_of_new_chapters(root: Path) -> Non
 
     assert steps == sorted(steps)
     assert steps
+
+
+@asynccontextmanager
+async def scripted_daemon(
+    user_data: Path, answer: Callable[[SocketStream], Awaitable[None]]
+) -> AsyncGenerator[TaskGroup]:
+    """Be the daemon of a folder: every connection is handed to `answer`."""
+    lock = endpoint.take_lock(user_data)
+    async with (
+        await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
+        anyio.create_task_group() as tasks,
+    ):
+        address = f"127.0.0.1:{listener.extra(SocketAttribute.local_port)}"
+        endpoint.write(user_data, (endpoint.Endpoint(transport="tcp", address=address),))
+        tasks.start_soon(listener.serve, answer)
+        yield tasks
+        tasks.cancel_scope.cancel()
+    os.close(lock)
+
+
+async def test_a_write_that_was_cut_off_is_not_to_be_repeated_blindly(root: Path) -> None:
+    async def end_with_the_write(stream: SocketStream) -> None:
+        lines = BufferedByteReceiveStream(stream)
+        known = {"channels": ["context:files:put"], "projectId": "prj_1", "token": "t"}
+        async with stream:
+            while True:
+                asked = json.loads(await lines.receive_until(b"\n", 1 << 20))
+                if asked["method"] == "context:files:put":
+                    return
+                reply = {"jsonrpc": "2.0", "id": asked["id"], "result": known}
+                await stream.send(json.dumps(reply).encode() + b"\n")
+
+    async with (
+        scripted_daemon(root.parent / "用户 data", end_with_the_write),
+        connected(root, "legacy", "--write") as client,
+    ):
+        code, said = await error(client, "context_put", content="kept?", hint="cut off")
+
+    assert code == "DISCONNECTED"
+    assert "look whether the change was made" in said
+    assert "Try again" not in said
+
+
+async def test_a_daemon_that_does_not_answer_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daemon_link, "ANSWER_SECONDS", 0.05)
+
+    async def say_nothing(stream: SocketStream) -> None:
+        async with stream:
+            await anyio.sleep_forever()
+
+    async with scripted_daemon(tmp_path, say_nothing) as tasks:
+        link = daemon_link.DaemonLink(tmp_path, tmp_path, [], tasks)
+        with pytest.raises(DaemonError) as caught:
+            with anyio.fail_after(20):
+                await link.open()
+        await link.aclose()
+
+    assert caught.value.code is ErrorCode.TIMEOUT
 
 
 @pytest.mark.parametrize("words", [["--print-config"], ["--print-config", "--write"]])
