@@ -47,6 +47,7 @@ def test_three_continuations_reuse_the_start_and_a_change_is_explained(viewer: V
     for _ in range(3):
         viewer.run()
         expect(cost).to_have_attribute("data-prefix", "unchanged")
+        expect(cost).to_have_text(re.compile(r"开头未变，但太短，不会复用（[\d,]+ / 1,?024）。"))
     viewer.write(".creonow/settings/青石镇.md", "改了。\n")
 
     expect(cost).to_have_attribute("data-prefix", "changed")

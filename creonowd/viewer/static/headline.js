@@ -119,7 +119,7 @@ function cost({ inspectMeta, stablePrefixUnchanged, prefixChange, cacheBreakPoin
   if (inspectMeta.whatIf || !start) return aside("none", "");
   if (prefixChange) return aside("changed", string("readAnew", changeName(prefixChange), start.tokens));
   if (!stablePrefixUnchanged) return aside("first", string("nothingSent"));
-  return aside("unchanged", start.reachesMinimum ? string("startReused", start.tokens) : string("startShort", start.tokens));
+  return aside("unchanged", start.reachesMinimum ? string("startReused", start.tokens) : string("startShort", start.tokens, start.minimumTokens));
 }
 
 function changeName({ sourceRef }) {

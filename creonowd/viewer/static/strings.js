@@ -186,8 +186,8 @@ export const STRINGS = {
   secretPassword: ["密码", "a password"],
   secretContact: ["个人信息", "personal data"],
   nothingSent: ["还没有发送过。", "Nothing has been sent yet."],
-  startReused: ["开头的 {0} 个 token 可复用，不必重读。", "The first {0} tokens are reused."],
-  startShort: ["开头 {0} 个 token 太短，不会复用。", "The first {0} tokens are too few to be reused."],
+  startReused: ["开头的 {0} 个 token 未变，可以复用。", "The first {0} tokens are unchanged and can be reused."],
+  startShort: ["开头未变，但太短，不会复用（{0} / {1}）。", "The beginning is unchanged, but too short to be reused ({0} of {1})."],
   readAnew: ["「{0}」有改动，AI 要重读 {1} 个 token。", "Your change to {0} makes the AI read {1} tokens anew."],
 
   budgetBar: ["预算", "Budget"],
