@@ -117,6 +117,26 @@ def missing_constraints(
             yield n
 
 
+def open_eye(project: WriteProject, n: int) -> Request:
+    """A card of its own, which the author has put on the disk."""
+    card = project.root / _card(n)
+    card.parent.mkdir(parents=True, exist_ok=True)
+    card.write_bytes(TEXT.encode())
+    card.chmod(0o644)
+    return "context:creonow:inject:set", project.params(path=_card(n), inject="mentioned")
+
+
+def missing_eyes(project: WriteProject, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
+    for n in acknowledged:
+        expected = f"---\ninject: mentioned\n---\n{TEXT}".encode()
+        if (project.root / _card(n)).read_bytes() != expected:
+            yield n
+
+
+def _card(n: int) -> str:
+    return f".creonow/characters/人物{n}.md"
+
+
 def reset_corrections(project: WriteProject, n: int) -> Request:
     return "tokens:corrections:reset", {"model": f"model-{n}"}
 
@@ -393,6 +413,7 @@ KINDS = (
     WriteKind("project registry", register, missing_projects),
     WriteKind(".creonow tree", ensure, missing_tree),
     WriteKind("constraints", constrain, missing_constraints),
+    WriteKind("file edit", open_eye, missing_eyes),
     WriteKind("budget", budget, missing_budgets),
     WriteKind("corrections", reset_corrections, missing_corrections),
     WriteKind("conversation save", save, missing_chats),

@@ -9,25 +9,29 @@ from msgspec import UNSET, UnsetType, structs
 
 from creonowd.channels.project import ProjectId
 from creonowd.engine.services import Session
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.logs import log_redaction
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import PLACEHOLDER, RedactionEvidence, Redactor
 from creonowd.rpc.channel import Channel, Notification, Role
 from creonowd.rpc.peer import Peer
+from creonowd.sources.characters import Inject
+from creonowd.storage import front_matter
 from creonowd.text import as_text, is_json
 from creonowd.threads import call_in_thread
 from creonowd.workspace.creonow_tree import (
+    SUFFIXES,
     CreonowFolder,
     FileInfo,
     Folder,
     Problem,
     TreeFile,
     folder_of,
+    in_scope,
     layers_of,
 )
 from creonowd.workspace.documents import spell_out
-from creonowd.workspace.file_edits import revision_of
+from creonowd.workspace.file_edits import WrittenFile, changed_since, revision_of
 from creonowd.workspace.projects import Project
 from creonowd.workspace.watcher import ProjectChange
 
@@ -180,6 +184,105 @@ class UndoneChange(Result):
     """What makes the change again."""
 
 
+class SetInject(Params):
+    """When a card or a note shall enter prompts."""
+
+    project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
+    path: str
+    """A text of `.creonow/characters` or `.creonow/settings`, as the lists and `context:subjects`
+    name it; JSON is not changed."""
+    inject: Inject
+    """When it shall enter prompts."""
+    expected_revision: str | None = None
+    """The `revision` of `context:subjects` that the author saw; CONFLICT if the file has another."""
+
+
+class InjectSet(Result):
+    """The file after the change."""
+
+    path: str
+    """The path that was asked for."""
+    inject: Inject
+    """When it enters prompts now."""
+    previous: Inject | UnsetType = UNSET
+    """When it did before; absent if its file said something else."""
+    revision: str
+    """The SHA-256 of its bytes."""
+    undo: str
+    """What `context:undo` takes it back with; blank if nothing changed."""
+
+
+async def set_inject(session: Session, params: SetInject) -> InjectSet:
+    """Write into the front matter of a card or a note when it enters prompts; all else stays."""
+    project = await session.projects.find(params.project_id)
+    before: list[Inject | None] = []
+
+    def change(data: bytes) -> bytes:
+        if params.expected_revision not in {None, revision_of(data)}:
+            raise changed_since()
+        before.append(_inject_of(data))
+        return _with_inject(data, params.inject)
+
+    def write() -> WrittenFile:
+        path = params.path
+        if PLACEHOLDER in path:
+            path = spell_out(project.root, path, session.redactor)
+        scope = _scope_of(path)
+        return session.edits.change_now(project.root, path, change, within=folder_of(scope))
+
+    written = await to_thread.run_sync(write)
+    log.info("inject_set", project_id=project.project_id, inject=params.inject.value)
+    return InjectSet(
+        path=session.redactor.redact_name(written.path),
+        inject=params.inject,
+        previous=before[0] or UNSET,
+        revision=revision_of(written.data),
+        undo=written.undo,
+    )
+
+
+def _scope_of(path: str) -> CreonowFolder:
+    """Return the folder of a file that may say when it is injected; INVALID_ARGUMENT if none may."""
+    is_note = path.startswith(f"{folder_of(CreonowFolder.SETTINGS)}/")
+    scope = CreonowFolder.SETTINGS if is_note else CreonowFolder.CHARACTERS
+    in_scope(path, scope)
+    suffix = path[path.rfind(".") :].lower()
+    if suffix == ".json" or suffix not in SUFFIXES[scope]:
+        raise DaemonError(ErrorCode.INVALID_ARGUMENT, _NO_CARD, field="path", reason="not_text")
+    return scope
+
+
+def _inject_of(data: bytes) -> Inject | None:
+    """Return what a file says of when it is injected; None if that makes no sense."""
+    said = front_matter.split(as_text(data) or "").values.get("inject", Inject.ALWAYS)
+    return Inject(said) if said in list(Inject) else None
+
+
+def _with_inject(data: bytes, inject: Inject) -> bytes:
+    if (text := as_text(data)) is None:
+        raise DaemonError(ErrorCode.UNSUPPORTED, _NOT_UTF8, reason="invalid_format")
+    changed = front_matter.with_value(text, "inject", inject.value)
+    if changed is None:
+        wording = _BY_HAND.format(inject.value)
+        raise DaemonError(ErrorCode.UNSUPPORTED, wording, reason="invalid_format")
+    mark = data[: len(data) - len(text.encode())]
+    return mark + changed.encode()
+
+
+_NOT_UTF8 = Wording(
+    "The file is not UTF-8 text; save it as UTF-8.", "文件不是 UTF-8 文本，请另存为 UTF-8。"
+)
+_NO_CARD = Wording(
+    "Only a text can be changed so; in JSON, write `inject` by hand.",
+    "只能改文本文件；JSON 请手动写 inject。",
+)
+_BY_HAND = Wording(
+    "The front matter has a fault or is written unusually; write `inject: {}` into it by hand.",
+    "文件头有误或写法特殊，请手动写上 inject: {}。",
+)
+
+
 async def undo_change(session: Session, params: UndoChange) -> UndoneChange:
     """Take back a change of a file, byte for byte; CONFLICT if it has changed again since."""
     project = await session.projects.find(params.project_id)
@@ -267,7 +370,7 @@ async def _read(session: Session, params: ReadFile, scope: CreonowFolder) -> Fil
     if (text := as_text(file.data)) is None:
         raise DaemonError(
             ErrorCode.UNSUPPORTED,
-            "The file is not UTF-8 text; save it as UTF-8.",
+            _NOT_UTF8,
             path=file.path,
             reason="invalid_format",
         )
@@ -399,6 +502,12 @@ CHANNELS = (
     Channel("context:creonow:characters:list", list_characters),
     Channel("context:creonow:characters:read", read_character, errors=(ErrorCode.UNSUPPORTED,)),
     Channel("context:creonow:rules:get", get_rules),
+    Channel(
+        "context:creonow:inject:set",
+        set_inject,
+        role=Role.OWNER,
+        errors=(ErrorCode.CONFLICT, ErrorCode.UNSUPPORTED),
+    ),
     Channel("context:undo", undo_change, role=Role.OWNER, errors=(ErrorCode.CONFLICT,)),
     Channel("context:creonow:watch:start", start_watching),
     Channel("context:creonow:watch:stop", stop_watching),

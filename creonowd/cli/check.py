@@ -27,7 +27,7 @@ from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.model import Model
 from creonowd.providers.configured import Backends
 from creonowd.skills.library import slug_of
-from creonowd.sources.characters import Inject, entities_in
+from creonowd.sources.characters import Inject, entities_in, waiting_notes
 from creonowd.sources.project_files import every_fragment
 from creonowd.sources.synopsis import STORY_FILE
 from creonowd.storage import versioned_json
@@ -143,6 +143,7 @@ def file_uses(root: Path, user_data: Path) -> list[FileUse]:
         found[_file_of(unit.fragment)].append(unit)
     cards = entities_in(tree.read_all_now(root, CreonowFolder.CHARACTERS))
     injected = {path: entity.inject for path, entity in cards.items()}
+    injected |= waiting_notes(tree.read_all_now(root, CreonowFolder.SETTINGS))
     paths = {*_files(root), *found}
     return [_use(path, found.get(path, []), injected) for path in sorted(paths)]
 

@@ -53,11 +53,11 @@ from creonowd.engine.services import Session, may_inspect
 from creonowd.errors import DaemonError, ErrorCode, Language, WarningCode, Wording
 from creonowd.model import Params, Result
 from creonowd.sources.characters import Inject
-from creonowd.sources.project_files import MEMORY, STYLE
+from creonowd.sources.project_files import STYLE
 from creonowd.sources.subjects import Subject, SubjectKind, plain, subjects_of
 from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.text import decode_text, file_stem, join_lines
-from creonowd.workspace.creonow_tree import TERMINOLOGY_FILE, is_document, is_outline
+from creonowd.workspace.creonow_tree import MEMORY, TERMINOLOGY_FILE, is_document, is_outline
 from creonowd.workspace.projects import Project
 
 LONGEST_QUESTION = 400

@@ -1,12 +1,13 @@
 """Characters and other entities of a project: one per file of `characters/`.
 
 Those that are always injected belong to Rules. The others come as retrieved text when they are
-mentioned, so that they never change the stable prefix.
+mentioned, so that they never change the stable prefix. So do notes of the settings that wait to be
+mentioned.
 """
 
 import json
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from functools import lru_cache
@@ -25,11 +26,18 @@ from creonowd.context.source import SourceQuery, SourceResult
 from creonowd.errors import WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.model import Model
-from creonowd.sources.file_fragments import NAME_KEYS, FileFaultError, FileKind, is_json, read_files
+from creonowd.sources.file_fragments import (
+    NAME_KEYS,
+    TITLE_KEYS,
+    FileFaultError,
+    FileKind,
+    is_json,
+    read_files,
+)
 from creonowd.sources.shared_reads import FolderReader, ProjectReads, RoundCache
 from creonowd.storage import front_matter
 from creonowd.text import as_text, join_lines
-from creonowd.workspace.creonow_tree import CreonowFolder, Folder
+from creonowd.workspace.creonow_tree import MEMORY, CreonowFolder, Folder
 
 CHARACTER_GROUP = 3
 SCORE_WHEN_MENTIONED = 0.9
@@ -105,7 +113,7 @@ class RelatedEntity(Model):
 
 
 class Entities(Model, cache_hash=True):
-    """The names of every entity, and the entities that are injected when they are mentioned.
+    """The names of every entity, and what is injected when it is mentioned: entities and notes.
 
     `manual` ones are injected only if the author names them in the selection or the request,
     those of `never` not at all.
@@ -140,13 +148,13 @@ class EntityCache:
 
     def __init__(self) -> None:
         self.mentions = Mentions()
-        self._made: Memo[Folder, Entities] = Memo(
-            KEPT_CHARACTERS, lambda _folder, entities: entities.weight
+        self._made: Memo[tuple[Folder, Folder], Entities] = Memo(
+            KEPT_CHARACTERS, lambda _folders, entities: entities.weight
         )
 
-    def entities(self, folder: Folder) -> Entities:
-        """Return the entities of a folder."""
-        return self._made.get(folder, lambda: _entities(folder))
+    def entities(self, folder: Folder, notes: Folder) -> Entities:
+        """Return the entities of a folder, and the notes among them."""
+        return self._made.get((folder, notes), lambda: _entities(folder, notes))
 
 
 class ProjectEntities:
@@ -176,7 +184,9 @@ class ProjectEntities:
         return self._cache.mentions.locate(names, text)
 
     def _read(self, folders: FolderReader) -> Entities:
-        return self._cache.entities(folders.folder(CreonowFolder.CHARACTERS))
+        return self._cache.entities(
+            folders.folder(CreonowFolder.CHARACTERS), folders.folder(CreonowFolder.SETTINGS)
+        )
 
 
 class MentionedSource:
@@ -307,8 +317,8 @@ def entities_in(folder: Folder) -> dict[str, Entity]:
     return found
 
 
-def _entities(folder: Folder) -> Entities:
-    """Read all entities; files that make no sense are reported by `characters`, not here."""
+def _entities(folder: Folder, notes: Folder) -> Entities:
+    """Read all entities; files that make no sense are reported by other readers, not here."""
     always, mentioned, manual = (
         _read(folder, inject).fragments
         for inject in (Inject.ALWAYS, Inject.MENTIONED, Inject.MANUAL)
@@ -327,7 +337,58 @@ def _entities(folder: Folder) -> Entities:
     )
     names = tuple(card.names for card in cards)
     never = _read(folder, Inject.NEVER).fragments
-    return Entities(names=names, mentioned=mentioned, manual=manual, related=related, never=never)
+    return Entities(
+        names=names,
+        mentioned=(*mentioned, *_notes(notes, Inject.MENTIONED)),
+        manual=(*manual, *_notes(notes, Inject.MANUAL)),
+        related=related,
+        never=never,
+    )
+
+
+def _notes(folder: Folder, inject: Inject) -> tuple[Fragment, ...]:
+    """Return the notes of the settings that wait to be mentioned in one way."""
+    kind = FileKind(
+        layer=Layer.RETRIEVED,
+        source="settings",
+        unavailable=WarningCode.SETTINGS_UNAVAILABLE,
+        timed=True,
+    )
+
+    def fields(path: str, text: str) -> dict[str, Any] | None:
+        if note_inject(path, text) is not inject:
+            return None
+        return {
+            "kind": FragmentKind.ENTITY,
+            "names": note_names(path, text),
+            "score": SCORE_WHEN_MENTIONED,
+        }
+
+    return read_files(kind, folder, lambda path: path != MEMORY, fields).fragments
+
+
+def waiting_notes(folder: Folder) -> dict[str, Inject]:
+    """Return the notes of the settings that are not always injected, by path."""
+    found: dict[str, Inject] = {}
+    for file in folder.files:
+        with suppress(ValueError, RecursionError):
+            found[file.path] = note_inject(file.path, as_text(file.data) or "")
+    return {path: inject for path, inject in found.items() if inject is not Inject.ALWAYS}
+
+
+def note_inject(path: str, text: str) -> Inject:
+    """Return when a note of the settings is injected; FileFaultError if that makes no sense."""
+    return _inject(_note_values(path, text))
+
+
+def note_names(path: str, text: str) -> tuple[str, ...]:
+    """Return what a note is called; FileFaultError if that makes no sense."""
+    return _names(_note_values(path, text), path, text, TITLE_KEYS)
+
+
+def _note_values(path: str, text: str) -> Mapping[str, Any]:
+    """Return the keys of a note; between two lines `---` may stand prose."""
+    return _values(path, text) if is_json(path) else front_matter.split(text).values
 
 
 def _read(folder: Folder, inject: Inject) -> SourceResult:
@@ -365,15 +426,20 @@ def describe(path: str, text: str) -> Entity:
     priority = values.get("priority", DEFAULT_PRIORITY)
     if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > MAX_PRIORITY:
         raise FileFaultError(_PRIORITY, near="priority")
-    inject = values.get("inject", Inject.ALWAYS)
-    if inject not in list(Inject):
-        raise FileFaultError(_INJECT, near="inject")
+    inject = _inject(values)
     return Entity(
         names=_names(values, path, text),
         priority=priority,
-        inject=Inject(inject),
+        inject=inject,
         relations=_relations(values),
     )
+
+
+def _inject(values: Mapping[str, Any]) -> Inject:
+    inject = values.get("inject", Inject.ALWAYS)
+    if inject not in list(Inject):
+        raise FileFaultError(_INJECT, near="inject")
+    return Inject(inject)
 
 
 def _relations(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -415,15 +481,17 @@ def _values(path: str, text: str) -> Mapping[str, Any]:
     return read.values
 
 
-def _names(values: Mapping[str, Any], path: str, text: str) -> tuple[str, ...]:
-    own, aliases = _first(values, NAME_KEYS), _first(values, ALIAS_KEYS)
+def _names(
+    values: Mapping[str, Any], path: str, text: str, keys: Sequence[str] = NAME_KEYS
+) -> tuple[str, ...]:
+    own, aliases = _first(values, keys), _first(values, ALIAS_KEYS)
     others = _SEPARATORS.split(aliases) if isinstance(aliases, str) else (aliases or [])
     if not _is_texts(others):
         raise FileFaultError(_ALIASES, near=next(key for key in ALIAS_KEYS if key in values))
     if own is None:
         own, others = PurePosixPath(path).stem, [*_heading(path, text), *others]
     if not isinstance(own, str) or not own.strip():
-        raise FileFaultError(_NAME, near=next((key for key in NAME_KEYS if key in values), ""))
+        raise FileFaultError(_NAME, near=next((key for key in keys if key in values), ""))
     titles = _first(values, TITLE_KEYS_OF_PEOPLE)
     called = _SEPARATORS.split(titles) if isinstance(titles, str) else (titles or [])
     if not _is_texts(called):

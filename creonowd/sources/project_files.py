@@ -26,7 +26,15 @@ from creonowd.context.story import Story
 from creonowd.context.timeline import at_place, bounds
 from creonowd.errors import WARNINGS, DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.memo import Memo
-from creonowd.sources.characters import EntityCache, MentionedSource, ProjectEntities, characters
+from creonowd.sources.characters import (
+    EntityCache,
+    Inject,
+    MentionedSource,
+    ProjectEntities,
+    characters,
+    note_inject,
+    note_names,
+)
 from creonowd.sources.file_fragments import (
     FileFaultError,
     FileKind,
@@ -51,6 +59,7 @@ from creonowd.workspace.constraint_file import Constraint
 from creonowd.workspace.constraints import Constraints
 from creonowd.workspace.creonow_tree import (
     DEFAULTS,
+    MEMORY,
     TERMINOLOGY_FILE,
     CreonowFolder,
     Folder,
@@ -63,7 +72,6 @@ from creonowd.workspace.projects import Project
 
 STYLE = f"{folder_of(CreonowFolder.RULES)}/style.md"
 SETTINGS = folder_of(CreonowFolder.SETTINGS)
-MEMORY = f"{SETTINGS}/memory.json"
 MEMORY_VERSION = 1
 
 KEPT_CHARACTERS = 16_000_000
@@ -318,7 +326,7 @@ def settings_texts(folder: Folder) -> SourceResult:
     )
     outlines = _outlines_in(folder)
     return read_files(
-        kind, folder, lambda path: path != MEMORY and path not in outlines, _confidence
+        kind, folder, lambda path: path != MEMORY and path not in outlines, _note_fields
     )
 
 
@@ -330,13 +338,27 @@ def outline_files(folder: Folder) -> SourceResult:
         unavailable=WarningCode.OUTLINE_UNAVAILABLE,
         timed=True,
     )
-    return read_files(kind, folder, _outlines_in(folder).__contains__, _confidence)
+    return read_files(kind, folder, _outlines_in(folder).__contains__, _note_fields)
 
 
 def _outlines_in(folder: Folder) -> frozenset[str]:
     texts = ((file.path, as_text(file.data) or "") for file in folder.files)
     unread = ((problem.path, "") for problem in folder.problems)
     return frozenset(path for path, text in (*texts, *unread) if is_outline(path, text))
+
+
+def _note_fields(path: str, text: str) -> dict[str, Any] | None:
+    """Return the fields of a note that is always injected; what waits to be mentioned is checked.
+
+    An outline at the top of the project is a document and always injected.
+    """
+    fields = _confidence(path, text)
+    if not path.startswith(f"{SETTINGS}/"):
+        return fields
+    inject = note_inject(path, text)
+    if inject in {Inject.MENTIONED, Inject.MANUAL}:
+        note_names(path, text)
+    return fields if inject is Inject.ALWAYS else None
 
 
 def _confidence(path: str, text: str) -> dict[str, Any]:
@@ -528,7 +550,9 @@ def every_fragment(tree: Tree, constraints: Constraints, project: Project) -> li
     found += outline_files(reads.outlines()).fragments
     with suppress(DaemonError):
         found += _constraints(constraints.read_now(project.root).constraints).fragments
-    entities = EntityCache().entities(reads.folder(CreonowFolder.CHARACTERS))
+    entities = EntityCache().entities(
+        reads.folder(CreonowFolder.CHARACTERS), reads.folder(CreonowFolder.SETTINGS)
+    )
     return [*found, *entities.mentioned, *entities.manual]
 
 

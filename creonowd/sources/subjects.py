@@ -5,6 +5,7 @@ Files with faults are among them, with what is wrong. Blocks its thread.
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -15,14 +16,14 @@ from creonowd.context.notice import Caution
 from creonowd.context.story import Story
 from creonowd.errors import DaemonError, Wording
 from creonowd.model import Model
-from creonowd.sources.characters import Inject, describe
+from creonowd.sources.characters import Inject, describe, note_inject, note_names
 from creonowd.sources.file_fragments import TITLE_KEYS
-from creonowd.sources.project_files import MEMORY, file_warnings
+from creonowd.sources.project_files import file_warnings
 from creonowd.sources.shared_reads import FolderReader
 from creonowd.storage import front_matter
 from creonowd.text import as_text, file_stem, join_lines
 from creonowd.workspace.constraints import Constraints
-from creonowd.workspace.creonow_tree import CreonowFolder, Tree, TreeFile
+from creonowd.workspace.creonow_tree import MEMORY, CreonowFolder, Tree, TreeFile
 from creonowd.workspace.file_edits import revision_of
 from creonowd.workspace.projects import Project
 
@@ -123,8 +124,13 @@ def _people(reads: FolderReader, faults: Mapping[str, _Fault]) -> Iterator[Subje
 
 def _notes(reads: FolderReader, faults: Mapping[str, _Fault]) -> Iterator[Subject]:
     for file in reads.folder(CreonowFolder.SETTINGS).files:
-        inject = None if file.path == MEMORY else Inject.ALWAYS
-        yield _subject(SubjectKind.NOTE, file, _names(file), inject, faults)
+        names, inject = _names(file), None
+        if file.path != MEMORY:
+            text = as_text(file.data) or ""
+            with suppress(ValueError, RecursionError):
+                inject = note_inject(file.path, text)
+                names = tuple(dict.fromkeys((*names, *note_names(file.path, text))))
+        yield _subject(SubjectKind.NOTE, file, names, inject, faults)
     yield from _unreadable(reads, CreonowFolder.SETTINGS, SubjectKind.NOTE, faults)
 
 

@@ -42,6 +42,9 @@ _KEY = re.compile(
 )
 _ITEM = re.compile(r"( *)-(?:[ \t]|$)")
 _BLOCK = re.compile(r"[ \t][|>][-+0-9]*[ \t]*(?:#.*)?")
+_VALUE = re.compile(
+    r"""([^:]*:)([ \t]*)(?:"[^"]*"|'[^']*'|[^\s"'#][^#]*?)?((?:[ \t]+#.*)?[ \t]*)$"""
+)
 _FLOW = re.compile(
     r""""(?:\\.|[^"\\])*"|'(?:''|[^'])*'|#.*|[{}\[\],]|:(?=\s)|[^\s{}\[\],"'#:]+|."""
 )
@@ -138,6 +141,44 @@ def split(text: str) -> TextParts:
     if whole is None or found is None or found.faults:
         return TextParts("", text, {})
     return TextParts(whole[0], text[whole.end() :], found.values)
+
+
+def with_value(text: str, key: str, value: str) -> str | None:
+    """Return a text whose front matter has a plain value under a key; all else stays as it is.
+
+    Front matter is added where there is none. None if it has faults, or is written in a way that
+    keeps a line from being changed alone.
+    """
+    found = read(text)
+    if found is None:
+        mark = "\ufeff" if text.startswith("\ufeff") else ""
+        ends = re.search(_LINE_END, text)
+        end = "\n" if ends is None else ends[0]
+        return f"{mark}---{end}{key}: {value}{end}---{end}{text.removeprefix(mark)}"
+    if found.faults:
+        return None
+    if found.values.get(key) == value:
+        return text
+    lines = re.split(f"({_LINE_END})", text)
+    line = found.line_of(key)
+    if line is None:
+        first = min(found.lines.values(), default=0)
+        indent = _indent(lines[2 * (first - 1)]) if first else ""
+        closing = next(at for at in range(2, len(lines), 2) if _CLOSING.fullmatch(lines[at]))
+        lines.insert(closing, f"{indent}{key}: {value}{lines[1]}")
+    else:
+        at = 2 * (line - 1)
+        lines[at] = _VALUE.sub(
+            lambda match: f"{match[1]}{match[2] or ' '}{value}{match[3]}", lines[at], count=1
+        )
+    changed = "".join(lines)
+    now = read(changed)
+    is_right = now is not None and now.values == {**found.values, key: value}
+    return changed if is_right and now is not None and now.body == found.body else None
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" "))]
 
 
 def _size_fault(header: str) -> Fault | None:

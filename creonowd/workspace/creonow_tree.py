@@ -37,6 +37,7 @@ from creonowd.workspace.projects import Project
 
 TREE = ".creonow"
 TERMINOLOGY_FILE = f"{TREE}/rules/terminology.json"
+MEMORY = f"{TREE}/settings/memory.json"
 PROJECT_FILE = f"{TREE}/project.json"
 PROJECT_VERSION = 1
 LARGEST_PROJECT_FILE = 64 * 1024
@@ -76,7 +77,8 @@ OUTLINE_SUFFIXES = DOCUMENT_SUFFIXES | {".json"}
 
 _LAYERS_OF_FOLDER: dict[str, tuple[Layer, ...]] = {
     "rules": (Layer.RULES,),
-    "settings": (Layer.SETTINGS,),
+    # A note that waits to be mentioned is Retrieved.
+    "settings": (Layer.SETTINGS, Layer.RETRIEVED),
     "project.json": tuple(Layer),
     "threads": (Layer.SETTINGS,),
     "summaries": (Layer.RETRIEVED,),

@@ -37,6 +37,7 @@ class _Step(NamedTuple):
     path: str
     before: bytes
     after: bytes
+    within: str
 
 
 class FileEdits:
@@ -48,22 +49,25 @@ class FileEdits:
             KEPT_BYTES, lambda _id, step: 500 + len(step.before) + len(step.after)
         )
 
-    def change_now(self, root: Path, path: str, change: Callable[[bytes], bytes]) -> WrittenFile:
+    def change_now(
+        self, root: Path, path: str, change: Callable[[bytes], bytes], *, within: str = ""
+    ) -> WrittenFile:
         """Replace a file by what `change` makes of its bytes; blocks its thread.
 
-        CONFLICT if it changes meanwhile.
+        CONFLICT if it changes meanwhile. No link leads out of the project, nor out of its folder
+        `within`.
         """
-        before = LinkedFolder(root).snapshot(path, limit=LIMIT_BYTES).data
+        before = LinkedFolder(root, within).snapshot(path, limit=LIMIT_BYTES).data
         after = change(before)
         if after == before:
             return WrittenFile(path, after, "")
-        _replace(root, path, before, after)
-        return WrittenFile(path, after, self.remember(root, path, before, after))
+        _replace(_Step(root, path, before, after, within))
+        return WrittenFile(path, after, self.remember(root, path, before, after, within))
 
-    def remember(self, root: Path, path: str, before: bytes, after: bytes) -> str:
+    def remember(self, root: Path, path: str, before: bytes, after: bytes, within: str = "") -> str:
         """Keep a change that was made, and return the id that undoes it."""
         undo = self._clock.new_id("undo")
-        self._steps.put(undo, _Step(root, path, before, after))
+        self._steps.put(undo, _Step(root, path, before, after, within))
         return undo
 
     def undo_now(self, root: Path, undo: str) -> WrittenFile:
@@ -74,8 +78,8 @@ class FileEdits:
         step = self._steps.peek(undo)
         if step is None or step.root != root:
             raise DaemonError(ErrorCode.NOT_FOUND, _FORGOTTEN, undo=undo)
-        _replace(root, step.path, step.after, step.before)
-        again = self.remember(root, step.path, step.after, step.before)
+        _replace(step._replace(before=step.after, after=step.before))
+        again = self.remember(root, step.path, step.after, step.before, step.within)
         return WrittenFile(step.path, step.before, again)
 
 
@@ -89,8 +93,8 @@ def changed_since() -> DaemonError:
     return DaemonError(ErrorCode.CONFLICT, _CHANGED)
 
 
-def _replace(root: Path, path: str, expected: bytes, data: bytes) -> None:
-    with disk_errors(path):
-        folder = LinkedFolder(root)
-        if not folder.replace_unchanged(path, data, expected, mode=atomic.SHARED):
+def _replace(step: _Step) -> None:
+    with disk_errors(step.path):
+        folder = LinkedFolder(step.root, step.within)
+        if not folder.replace_unchanged(step.path, step.after, step.before, mode=atomic.SHARED):
             raise changed_since()

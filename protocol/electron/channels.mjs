@@ -87,6 +87,7 @@ export const RENDERER_CHANNELS = Object.freeze([
 export const OWNER_CHANNELS = Object.freeze([
   "ai:config:probe",
   "ai:config:set",
+  "context:creonow:inject:set",
   "context:document:read",
   "context:document:write",
   "context:explain",

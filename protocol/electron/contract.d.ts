@@ -2081,6 +2081,20 @@ export type Inject =
   /** Not at all. */
   | "never";
 
+/** The file after the change. */
+export interface InjectSet {
+  /** The path that was asked for. */
+  path: string;
+  /** When it enters prompts now. */
+  inject: Inject;
+  /** When it did before; absent if its file said something else. */
+  previous?: Inject;
+  /** The SHA-256 of its bytes. */
+  revision: string;
+  /** What `context:undo` takes it back with; blank if nothing changed. */
+  undo: string;
+}
+
 /**
  * The same as for `context:assemble`; `debugMode` must be true.
  *
@@ -3675,6 +3689,18 @@ export interface SetConstraints {
   expectedRevision?: string | null;
 }
 
+/** When a card or a note shall enter prompts. */
+export interface SetInject {
+  /** The project's id, as `project:create` and `project:list` return it. */
+  projectId: string;
+  /** A text of `.creonow/characters` or `.creonow/settings`, as the lists and `context:subjects` name it; JSON is not changed. */
+  path: string;
+  /** When it shall enter prompts. */
+  inject: Inject;
+  /** The `revision` of `context:subjects` that the author saw; CONFLICT if the file has another. */
+  expectedRevision?: string | null;
+}
+
 /**
  * The author's own summary of a chapter.
  *
@@ -5069,6 +5095,8 @@ export interface Channels {
   "context:creonow:conversations:save": { request: SaveConversation; result: SavedConversation };
   /** Make the missing parts of the tree; nothing that exists is changed. */
   "context:creonow:ensure": { request: ProjectId; result: Ensured };
+  /** Write into the front matter of a card or a note when it enters prompts; all else stays. */
+  "context:creonow:inject:set": { request: SetInject; result: InjectSet };
   /** Read all files of `.creonow/rules`, redacted. */
   "context:creonow:rules:get": { request: ProjectId; result: Rules };
   /** List the files of `.creonow/rules`. */
@@ -5294,6 +5322,7 @@ export type RendererChannel =
 export type OwnerChannel =
   | "ai:config:probe"
   | "ai:config:set"
+  | "context:creonow:inject:set"
   | "context:document:read"
   | "context:document:write"
   | "context:explain"

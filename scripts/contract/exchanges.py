@@ -143,6 +143,9 @@ def _context(call: Call, project: Any) -> None:
     edits = [{"from": read["length"], "to": read["length"], "text": "Nobody came.\n"}]
     wrote = call("context:document:write", **chapter, revision=read["revision"], edits=edits)
     call("context:undo", **of, undo=wrote["undo"])
+    card = {"path": ".creonow/characters/mara.md", "inject": "mentioned"}
+    eye = call("context:creonow:inject:set", **of, **card)
+    call("context:undo", **of, undo=eye["undo"])
 
 
 def _conversation(call: Call, project: Any) -> None:

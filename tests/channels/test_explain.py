@@ -31,6 +31,10 @@ FILES = {
     ".creonow/characters/将来.md": "---\nfrom: 第四章\n---\n将来，新帝。\n",
     ".creonow/settings/渡口.md": "---\nconfidence: 0.9\n---\n渡口在城南。\n",
     ".creonow/settings/井.md": "---\nconfidence: 0.1\n---\n井水很冷。\n",
+    ".creonow/settings/镜湖.md": "---\ninject: mentioned\n---\n湖面如镜。\n",
+    ".creonow/settings/雨季.md": "---\ninject: mentioned\naliases: [雨]\n---\n从四月下到六月。\n",
+    ".creonow/settings/历法.md": "---\ninject: manual\n---\n一年十三个月。\n",
+    ".creonow/settings/结局.md": "---\ninject: never\n---\n谁也没有回来。\n",
     ".creonow/threads/钥匙.md": "铜钥匙在谁手里？\n",
 }
 
@@ -66,6 +70,10 @@ CASES: tuple[tuple[str, str, str | None, str | None], ...] = (
     ("坏", "never_considered", "broken_file", "fix_file"),
     ("将来", "never_considered", "not_yet", "fix_file"),
     ("渡口", "in", None, None),
+    ("雨季", "in", None, None),
+    ("镜湖", "never_considered", "not_mentioned", "set_inject"),
+    ("历法", "never_considered", "set_to_manual", "set_inject"),
+    ("结局", "never_considered", "set_to_never", "set_inject"),
     ("钥匙", "in", None, None),
     ("第四章", "never_considered", "future", "move_cursor"),
     ("皇帝驾崩", "never_considered", "future", "move_cursor"),

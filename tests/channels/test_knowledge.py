@@ -234,6 +234,56 @@ async def test_whoever_waits_to_be_mentioned_never_enters_the_stable_layers(
         assert "鬼的事" not in result["prompt"]
 
 
+async def test_a_note_that_waits_to_be_mentioned_comes_as_a_card_does(
+    client: Client, novel: Novel
+) -> None:
+    for name, said in {
+        "渡口": "inject: mentioned\naliases: [码头]",
+        "历法": "inject: manual\ntitle: 十三月历",
+        "结局": "inject: never",
+        "世界": "confidence: 0.9",
+    }.items():
+        novel.put(f".creonow/settings/{name}.md", f"---\n{said}\n---\n{name}的事。\n")
+    novel.put(".creonow/settings/船.json", '{"inject": "mentioned", "about": "船的事。"}')
+    novel.put(".creonow/settings/分隔.md", "---\n只是：正文\n---\n分隔的事。\n")
+    silent = await assembled(client, novel, "雨还在下。")
+
+    everything = await assembled(client, novel, "码头、十三月历、船和结局都在。")
+    wished = await assembled(client, novel, "雨还在下。", additionalInput="用十三月历，写结局")
+
+    def retrieved(result: Result) -> set[str]:
+        return {
+            entry["sourceRef"].rpartition("/")[2].partition(".")[0]
+            for entry in result["trimEvidence"]
+            if entry["layer"] == "retrieved" and "settings/" in entry["sourceRef"]
+        }
+
+    assert [retrieved(each) for each in (silent, everything, wished)] == [
+        set(),
+        {"渡口", "船"},
+        {"历法"},
+    ]
+    assert "渡口的事。" in everything["userContent"]
+    for result in (silent, everything, wished):
+        assert result["stablePrefixHash"] == silent["stablePrefixHash"]
+        assert "世界的事。" in result["prompt"]
+        assert "分隔的事。" in result["prompt"]
+        assert "结局的事" not in result["prompt"]
+
+
+@pytest.mark.parametrize("said", ["inject: sometimes", "inject: mentioned\naliases: {a: 1}"])
+async def test_a_note_that_makes_no_sense_is_left_out_with_its_line(
+    client: Client, novel: Novel, said: str
+) -> None:
+    novel.put(".creonow/settings/渡口.md", f"---\n{said}\n---\n渡口的事。\n")
+
+    result = await assembled(client, novel, "渡口。")
+
+    (notice,) = [one for one in result["notices"] if one["code"] == "SETTINGS_UNAVAILABLE"]
+    assert notice["details"]["line"] == said.count("\n") + 2
+    assert "渡口的事" not in result["prompt"]
+
+
 async def test_whoever_waits_stays_out_of_a_prefix_that_is_over_its_line(
     client: Client, novel: Novel
 ) -> None:

@@ -23,6 +23,8 @@ GOOD = {
     ".creonow/characters/dog.md": CARD.format("Dog", "never", "Dog"),
     ".creonow/characters/notes.txt": "not a card",
     ".creonow/settings/quay.md": "---\nfrom: 1\nuntil: 9\n---\nA quay.\n",
+    ".creonow/settings/tide.md": CARD.format("Tide", "mentioned", "The tide"),
+    ".creonow/settings/end.md": CARD.format("End", "never", "The end"),
     ".creonow/settings/outline.md": "One: they meet.\n",
     ".creonow/skills/dusk/SKILL.md": "---\nname: Dusk\nprompt:\n  user: '{{text}}'\n---\n",
 }
@@ -71,6 +73,8 @@ def test_each_file_has_its_layer_its_time_and_its_place(
         "characters/notes.txt": (None, "unread"),
         "settings/quay.md": ("settings", "room"),
         "settings/outline.md": ("settings", "asked"),
+        "settings/tide.md": ("retrieved", "mentioned"),
+        "settings/end.md": (None, "never"),
         "skills/dusk/SKILL.md": (None, "chosen"),
     }
     assert (files["settings/quay.md"]["since"], files["settings/quay.md"]["until"]) == ("1", "9")

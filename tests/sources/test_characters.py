@@ -133,7 +133,7 @@ def test_those_that_are_injected_when_mentioned_are_retrieved_text() -> None:
         ".creonow/characters/e.md": "木匠",
     }
 
-    entities = EntityCache().entities(folder(texts))
+    entities = EntityCache().entities(folder(texts), Folder())
     (fragment,) = entities.mentioned
 
     assert fragment.layer is Layer.RETRIEVED
@@ -226,16 +226,16 @@ def characters_folder(text: str) -> Folder:
 def test_what_has_not_changed_is_the_very_same_value() -> None:
     cache = EntityCache()
 
-    assert cache.entities(characters_folder("冷静。")) is cache.entities(
-        characters_folder("冷静。")
+    assert cache.entities(characters_folder("冷静。"), Folder()) is cache.entities(
+        characters_folder("冷静。"), Folder()
     )
 
 
 def test_large_characters_that_were_changed_are_let_go() -> None:
     cache = EntityCache()
-    before = cache.entities(characters_folder("冷静。"))
+    before = cache.entities(characters_folder("冷静。"), Folder())
 
     for version in range(10):
-        cache.entities(characters_folder(f"{version}" * 1_500_000))
+        cache.entities(characters_folder(f"{version}" * 1_500_000), Folder())
 
-    assert cache.entities(characters_folder("冷静。")) is not before
+    assert cache.entities(characters_folder("冷静。"), Folder()) is not before

@@ -200,3 +200,57 @@ def test_this_module_knows_no_key(request: pytest.FixtureRequest) -> None:
 
     assert "context_rules" not in source
     assert "confidence" not in source
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "---\ninject: never\n---\n"),
+        ("正文😀\r\n", "---\r\ninject: never\r\n---\r\n正文😀\r\n"),
+        ("\ufeff正文\n", "\ufeff---\ninject: never\n---\n正文\n"),
+        ("---\n---\nx", "---\ninject: never\n---\nx"),
+        ("---\n# why\n\n---\nx", "---\n# why\n\ninject: never\n---\nx"),
+        ("---\ninject: always\n---\nx", "---\ninject: never\n---\nx"),
+        (
+            "---\r\nname: 林 # 甲\r\ninject:   'always'  # 乙\r\nb:  1\r\n...\r\nx",
+            "---\r\nname: 林 # 甲\r\ninject:   never  # 乙\r\nb:  1\r\n...\r\nx",
+        ),
+        ("---\ninject: # soon\na: 1\n---\n", "---\ninject: never # soon\na: 1\n---\n"),
+        ('---\n"inject": always\n---\n', '---\n"inject": never\n---\n'),
+        ("---\n  a: 1\n---\n", "---\n  a: 1\n  inject: never\n---\n"),
+        (
+            "---\nnotes: |\n  inject: always\n\n---\ninject: always\n",
+            "---\nnotes: |\n  inject: always\n\ninject: never\n---\ninject: always\n",
+        ),
+        ("---\na: {inject: always}\n---\n", "---\na: {inject: always}\ninject: never\n---\n"),
+        ("---\ninject:   never\n---\n", "---\ninject:   never\n---\n"),
+    ],
+)
+def test_a_value_is_set_and_no_other_byte_changes(before: str, after: str) -> None:
+    assert front_matter.with_value(before, "inject", "never") == after
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{name: 林, inject: always}",
+        "inject: |\n  always",
+        "inject:\n  always",
+        "a: [",
+        "a: 1\na: 2",
+    ],
+)
+def test_a_value_is_not_set_where_other_lines_would_change_their_meaning(header: str) -> None:
+    assert front_matter.with_value(f"---\n{header}\n---\nx", "inject", "never") is None
+    assert front_matter.with_value(f"---\n{header}\nx", "inject", "never") is None
+
+
+@given(st.text(alphabet="---\n\r:# ainject\ufeff林😀", max_size=60))
+def test_any_text_keeps_its_body_when_a_value_is_set(text: str) -> None:
+    changed = front_matter.with_value(text, "inject", "never")
+
+    if changed is not None:
+        found = front_matter.read(changed)
+        assert found is not None
+        assert found.values["inject"] == "never"
+        assert changed.endswith(front_matter.split(text).body.removeprefix("\ufeff"))

@@ -113,8 +113,8 @@ async def test_a_changed_file_is_named_with_its_layer(listener: Listener, projec
     ("path", "layers"),
     [
         (".creonow/rules/禁用词.txt", ("rules",)),
-        (".creonow/settings/世界观.md", ("settings",)),
-        (".creonow/settings/memory.json", ("settings",)),
+        (".creonow/settings/世界观.md", ("settings", "retrieved")),
+        (".creonow/settings/memory.json", ("settings", "retrieved")),
         (".creonow/characters/林远.md", ("rules", "retrieved")),
         (".creonow/skills/continue/SKILL.md", ()),
         ("第一章.md", ("retrieved", "immediate")),

@@ -282,6 +282,11 @@ export const SAMPLES = [
     ({ projectId, data }) => ({ projectId, undo: data["context:document:write"].undo }),
     ({ path }) => path === "第二章.md",
   ),
+  sample(
+    "context:creonow:inject:set",
+    ({ projectId }) => ({ projectId, path: ".creonow/settings/世界观.md", inject: "always" }),
+    ({ undo }) => undo !== "",
+  ),
   sample("context:subjects", inProject, ({ items }) => items.some(({ name }) => name === "林远")),
   sample(
     "context:explain",
