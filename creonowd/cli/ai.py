@@ -72,6 +72,8 @@ def list_backends(arguments: argparse.Namespace) -> int:
         write(f"{star} {'  '.join(harmless(list(fields)))}".rstrip() + "\n")
     if "problem" in config:
         write(f"{harmless(config['problem'])}\n", sys.stderr)
+    elif config["provider"] == "fake":
+        write("fake: no AI is connected; `creonowd ai add NAME` connects one.\n", sys.stderr)
     return 0
 
 

@@ -10,14 +10,18 @@ from creonowd.errors import Language, Wording
 from creonowd.settings import console_language, user_data_dir
 
 _REMEDIES = {
-    "pin": Wording("Pin {sourceRef}.", "固定 {sourceRef}。"),
+    "pin": Wording(
+        "Pin {sourceRef} (on the page of `creonowd view`).",
+        "钉住 {sourceRef}（在 creonowd view 的页面上）。",
+    ),
     "raise_budget": Wording(
-        "Raise the budget to {totalBudgetTokens}.", "把预算提高到 {totalBudgetTokens}。"
+        "Raise the budget to {totalBudgetTokens} (on the same page).",
+        "把预算提高到 {totalBudgetTokens}（在同一页面上）。",
     ),
     "set_inject": Wording(
         "Write `inject: {inject}` into {path}.", "在 {path} 里写上 inject: {inject}。"
     ),
-    "fix_file": Wording("Mend {path}, line {line}.", "修好 {path} 第 {line} 行。"),
+    "fix_file": Wording("Edit {path}, line {line}.", "修改 {path} 第 {line} 行。"),
     "change_skill": Wording(
         "Use a skill that asks for {need}, or none.", "换用要求 {need} 的技能，或不用技能。"
     ),
@@ -33,6 +37,7 @@ _REMEDIES = {
     "wait": Wording("Try again in a moment.", "稍后再试。"),
     "write_down": Wording("Write down who or what {name} is.", "把{name}写进设定。"),
 }
+_WHOLE_FILE = Wording("Edit {path}.", "修改 {path}。")
 
 
 class _Blank(dict[str, Any]):
@@ -97,6 +102,7 @@ def _lines(answer: dict[str, Any], *, chinese: bool) -> list[str]:
     if quote := answer.get("quote"):
         lines.append(f"  “{quote}”")
     for remedy in answer["remedies"]:
-        said = _REMEDIES[remedy["do"]].text(chinese=chinese)
-        lines.append(f"→ {said.format_map(_Blank(remedy))}")
+        is_whole = remedy["do"] == "fix_file" and "line" not in remedy
+        said = _WHOLE_FILE if is_whole else _REMEDIES[remedy["do"]]
+        lines.append(f"→ {said.text(chinese=chinese).format_map(_Blank(remedy))}")
     return lines

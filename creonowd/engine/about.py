@@ -481,7 +481,7 @@ class _Inquiry:
         remedies = self._remedies(cause, ref, kind, need=need)
         if cause is Cause.FUTURE:
             moved = Remedy(do=RemedyKind.MOVE_CURSOR, document_id=text.name, position=place["end"])
-            remedies = [moved, *remedies]
+            remedies = [moved]
         return SubjectAnswer(
             verdict=ExplainVerdict.NEVER_CONSIDERED,
             kind=kind,
@@ -658,7 +658,6 @@ class _Inquiry:
             Cause.NO_SHARED_WORDS: [mention],
             Cause.SET_TO_MANUAL: [always],
             Cause.SET_TO_NEVER: [always],
-            Cause.FUTURE: [Remedy(do=RemedyKind.CHANGE_SKILL, need=Need.RETRIEVAL)],
             Cause.NOT_YET: [mend],
             Cause.NO_LONGER: [mend],
             Cause.BROKEN_FILE: [mend],

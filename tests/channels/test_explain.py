@@ -94,6 +94,14 @@ async def test_each_question_has_its_answer_and_what_to_do(client: Client, story
         assert answer["sentence"], about
 
 
+async def test_no_other_skill_is_offered_for_what_is_still_to_come(
+    client: Client, story: Novel
+) -> None:
+    answer = await ask(client, story, "第四章", skillId=None)
+
+    assert [one["do"] for one in answer["remedies"]] == ["move_cursor"]
+
+
 async def test_every_candidate_is_answered_by_its_evidence(client: Client, story: Novel) -> None:
     place = {"documentId": "chapters/03.md", "cursorPosition": len(HERE), "debugMode": True}
     inspected = await client.call("context:inspect", story.params | place)

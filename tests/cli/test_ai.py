@@ -167,6 +167,7 @@ async def test_the_environment_wins_over_what_was_chosen(user_data: Path) -> Non
 
     assert b"* home" in chosen.stdout
     assert b"* default" in overruled.stdout
+    assert (b"no AI" in overruled.stderr, b"no AI" in chosen.stderr) == (True, False)
     assert b"CREONOW_AI_PROVIDER" in refused.stderr
 
 

@@ -30,11 +30,13 @@ def test_an_author_reads_why_and_what_to_do(tmp_path: Path) -> None:
         {
             "chapters/01.md": "雨还在下。\n",
             ".creonow/characters/老陈.md": "---\ninject: never\n---\n老陈，掌柜。\n",
+            ".creonow/characters/阿福.md": "---\nuntil: 第一章\n---\n阿福，伙计。\n",
         },
     )
     with Harness(tmp_path / "daemon") as daemon:
         english = why(daemon.user_data, novel, "老陈")
         chinese = why(daemon.user_data, novel, "老陈", lang="zh_CN.UTF-8")
+        past = why(daemon.user_data, novel, "阿福")
         answer = json.loads(why(daemon.user_data, novel, "雨还在下", "--json"))
 
     assert english == (
@@ -45,3 +47,4 @@ def test_an_author_reads_why_and_what_to_do(tmp_path: Path) -> None:
         "从未考虑老陈：它设为从不带上。\n→ 在 .creonow/characters/老陈.md 里写上 inject: always。\n"
     )
     assert (answer["verdict"], answer["quote"]) == ("in", "雨还在下。")
+    assert past.splitlines()[2:] == ["→ Edit .creonow/characters/阿福.md."]
