@@ -6,6 +6,7 @@ for the model to read; what is longer than a conversation should hold becomes a 
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from difflib import get_close_matches
+from hashlib import sha256
 from typing import Annotated, Any, Literal, NamedTuple
 
 import anyio
@@ -476,7 +477,10 @@ async def _brief(agent: Agent, text: str, data: dict[str, Any], hint: str) -> To
     """Return a reply; where the inline rule finds it too long, a preview and the ref of the whole."""
     if len(text) <= SHORT:
         return ToolReply(text, data)
-    put = await agent.files("context:files:put", content=text, hint=hint, kind="artifact")
+    # The same answer again is the same file: to read twice leaves nothing more behind.
+    key = f"mcp-{sha256(f'{hint} {text}'.encode()).hexdigest()[:40]}"
+    file = {"content": text, "hint": hint, "kind": "artifact", "key": key}
+    put = await agent.files("context:files:put", **file)
     if "preview" not in put:
         return ToolReply(text, data)
     ref = put["ref"]

@@ -27,6 +27,8 @@ LARGEST_REPLY = 1 << 30
 PATIENCE_MS = 10 * 60 * 1000
 END_SECONDS = 6
 TRIES = 3
+# Fewer than a daemon takes from one connection.
+MOST_IN_FLIGHT = 64
 
 OnProgress = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -135,6 +137,7 @@ class DaemonLink:
         self._tasks = tasks
         self._line: _DaemonConnection | None = None
         self._opening = anyio.Lock()
+        self._in_flight = anyio.CapacityLimiter(MOST_IN_FLIGHT)
         self._stack = contextlib.AsyncExitStack()
         self.project_id = ""
 
@@ -147,6 +150,17 @@ class DaemonLink:
         on_progress: OnProgress | None = None,
     ) -> Any:
         """Call a channel for the project; `repeatable` calls survive the end of a daemon."""
+        async with self._in_flight:
+            return await self._call(channel, payload, on_progress, repeatable=repeatable)
+
+    async def _call(
+        self,
+        channel: str,
+        payload: dict[str, Any] | None,
+        on_progress: OnProgress | None,
+        *,
+        repeatable: bool,
+    ) -> Any:
         line = await self.open()
         params = {"projectId": self.project_id} | (payload or {})
         try:

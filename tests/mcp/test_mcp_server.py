@@ -18,6 +18,7 @@ from anyio.abc import SocketAttribute, SocketStream, TaskGroup
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
+from skills_ref.validator import validate
 
 from creonowd.cli import main
 from creonowd.cli.mcp import skill_file
@@ -91,7 +92,12 @@ def content(result: Any) -> str:
 async def test_an_agent_finds_its_way_through_a_novel(root: Path, mode: str) -> None:
     async with connected(root, mode) as client:
         outline = await text(client, "story_outline")
-        found = await text(client, "story_search", query="白狐 红绳", document="chapters/04.md")
+        passages = await client.call_tool(
+            "story_search", {"query": "白狐 红绳", "document": "chapters/04.md"}
+        )
+        found = content(passages)
+        best = passages.structured_content["passages"][0]["documentId"]
+        there = await text(client, "story_context", document=best)
         later = await text(client, "story_search", query="城门 黎明", document="chapters/04.md")
         ahead = await text(
             client, "story_search", query="城门 黎明", document="chapters/04.md", future=True
@@ -115,6 +121,7 @@ async def test_an_agent_finds_its_way_through_a_novel(root: Path, mode: str) -> 
 
     assert outline.splitlines()[1].startswith("2. chapters/02.md: ")
     assert FOX in found
+    assert FOX in there
     assert "chapters/02.md#L" in found
     assert "words: " in found
     assert "塌了" not in later
@@ -194,6 +201,8 @@ async def test_errors_and_long_answers_tell_a_model_what_to_do_next(root: Path) 
         file_id = reply.structured_content["ref"]["id"]
         rest = await text(client, "context_grep", id=file_id, pattern="chapters.02", maxResults=1)
         file = await client.read_resource(f"creonow://context/{file_id}")
+        again = await client.call_tool("story_context", {"document": "chapters/03.md"})
+        files = await text(client, "context_list")
         missing = await error(client, "story_context", document="chapter/4.md")
         outside = await error(client, "story_context", document="../secret.md")
         wrong = await error(client, "story_search", query="", document=None)
@@ -223,6 +232,8 @@ async def test_errors_and_long_answers_tell_a_model_what_to_do_next(root: Path) 
         )
 
     assert file_id in content(reply)
+    assert content(again) == content(reply)
+    assert len(files.splitlines()) == 1
     assert len(content(reply)) < 9000
     assert "[1 of " in rest
     assert "林远数着石阶" in file.contents[0].text
@@ -246,7 +257,8 @@ async def test_errors_and_long_answers_tell_a_model_what_to_do_next(root: Path) 
 
 async def test_two_servers_share_one_daemon_and_outlive_each_other(root: Path) -> None:
     async with connected(root, "auto") as second:
-        async with connected(root, "legacy", "--write") as first:
+        async with connected(root, "auto", "--write") as first:
+            lists = [(await one.list_tools()).tools for one in (first, second)]
             async with second.listen(resources_list_changed=True) as changes:
                 await anyio.sleep(LOOK_AGAIN_SECONDS + 1)
                 await text(first, "context_put", content="from the first", hint="shared\nid")
@@ -256,6 +268,8 @@ async def test_two_servers_share_one_daemon_and_outlive_each_other(root: Path) -
         again = await text(second, "context_list")
 
     assert type(change).__name__ == "ResourcesListChanged"
+    wire = [[tool.model_dump_json() for tool in tools] for tools in lists]
+    assert wire[0][: len(READING)] == wire[1]
     assert daemons is not None
     assert listed.endswith("shared id")
     assert again == listed
@@ -385,6 +399,10 @@ def test_the_skill_for_agents_names_only_tools_that_exist() -> None:
     names = set(re.findall(r"`((?:context|story|constraints|run)_[a-z]+)`", skill))
 
     assert names == {tool.name for tool in TOOLS}
+
+
+def test_the_skill_for_agents_keeps_to_the_open_standard() -> None:
+    assert validate(skill_file().parent) == []
 
 
 def test_the_daemon_never_loads_the_sdk() -> None:
