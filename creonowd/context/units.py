@@ -273,8 +273,9 @@ def refuse_input(
     """Fail with CONTEXT_INPUT_TOO_LARGE, naming the longest texts."""
     longest = sorted(guarded, key=lambda f: (-len(f.text), f.source_ref))[:MOST_NAMED]
     refs = [visible_ref(fragment.source_ref, tools) for fragment in longest]
-    characters = Counter[str]()
+    characters, layers = Counter[str](), Counter[Layer]()
     for fragment in guarded:
+        layers[fragment.layer] += len(fragment.text)
         pinned = not fragment.hosted and fragment.layer is Layer.IMMEDIATE
         characters[fragment.source if pinned else fragment.layer.value] += len(fragment.text)
     figures = ", ".join(f"{part} {length}" for part, length in characters.items())
@@ -289,6 +290,7 @@ def refuse_input(
         ),
         limitTokens=limit,
         limitCharacters=limit * CHARACTERS_PER_TOKEN,
+        layer=max(layers, key=lambda layer: layers[layer]),
         characters=dict(characters),
         heaviest=[
             {"source": fragment.source, "sourceRef": ref, "characters": len(fragment.text)}

@@ -4,12 +4,14 @@ Text leaves in this order: Retrieved, then the document after the cursor, then t
 it. The selection, the additional input and the task never leave.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple, NoReturn
 
 from msgspec.structs import replace
 
+from creonowd.context.budget import LARGEST_TOTAL
 from creonowd.context.evidence import Decision, drop, keep, keep_part, layer_tokens, of_layer
 from creonowd.context.fragment import Fragment, Layer, Rule, Span, rank_key, reading_key
 from creonowd.context.language import TASK, ManuscriptLanguage, heading, title
@@ -37,6 +39,9 @@ LATE_SHARE = 3
 LATE_TOKENS = 560
 # What the window leaves below the target changes with every letter; chunks get whole steps of it.
 ROOM_STEP = 256
+# A budget that is suggested is round. Rules that may have all of it leave no room to solve for.
+RAISE_STEP = 500
+MOST_RULES = 0.95
 # What passages may take of a long budget: they are the part of it that no cache holds for long.
 PASSAGES_OF_LONG = 16
 # What the chapters that have a line each may take of the story so far.
@@ -627,6 +632,26 @@ def _room(plan: Plan, system_prompt: SystemPrompt, pinned: PinnedUnits, tools: T
     return spare - tools.count(title(Layer.IMMEDIATE, empty=False))
 
 
+def _raised(
+    plan: Plan, system_prompt: SystemPrompt, pinned: PinnedUnits, needed: int
+) -> dict[str, int]:
+    """Return the budget that would do, in round figures; nothing if none would.
+
+    A larger one lets in what is left out now: people as far as the Rules line rises, and settings
+    up to what is promised to the other layers.
+    """
+    allowances, rules, settings = plan.allowances, system_prompt.rules, system_prompt.settings
+    promised = allowances.minimum(Layer.RETRIEVED) + allowances.minimum(Layer.IMMEDIATE)
+    enough = float(needed - settings.tokens)
+    if pinned.tokens > promised:
+        enough += sum(one.evidence.before_tokens for one in settings.decisions)
+    if any(one.is_short for one in rules.decisions):
+        rest = 1 - min(allowances.rules_ratio, MOST_RULES)
+        enough = max(enough, (enough - rules.tokens) / rest)
+    total = math.ceil(enough / RAISE_STEP) * RAISE_STEP
+    return {"raiseTo": total} if total <= LARGEST_TOTAL else {}
+
+
 def _refuse_budget(
     plan: Plan, system_prompt: SystemPrompt, pinned: PinnedUnits, titles: int
 ) -> NoReturn:
@@ -662,6 +687,8 @@ def _refuse_budget(
         budgetTokens=total,
         neededTokens=needed,
         heaviest=heaviest,
+        layer=Layer.RULES if heaviest == "rules" else Layer.IMMEDIATE,
+        **_raised(plan, system_prompt, pinned, needed),
         tokens=parts,
         sources=[{"sourceRef": ref, "tokens": tokens} for ref, tokens in longest],
     )

@@ -189,6 +189,16 @@ def test_an_instruction_that_is_too_long_is_told_in_words_and_goes_away(viewer: 
     expect(viewer.at("#state")).to_have_attribute("data-state", "ready")
 
 
+def test_too_much_for_the_budget_is_measured_and_one_button_makes_room(viewer: Viewer) -> None:
+    viewer.page.get_by_test_id("ai-input").fill("雨下了一夜，檐水滴在石阶上。" * 700)
+
+    expect(viewer.at("#raise-budget")).to_be_visible()
+    expect(viewer.at("#budget-total")).not_to_contain_text("NaN")
+    expect(viewer.at(".heaviest li").first).to_contain_text("给 AI 的话")
+    viewer.at("#raise-budget").click()
+    expect(viewer.at("#state")).to_have_attribute("data-state", "ready")
+
+
 def test_while_the_first_prompt_is_made_the_page_says_so(
     browser: Browser, daemon: Harness, novel: Path
 ) -> None:

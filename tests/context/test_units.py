@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from creonowd.context.fragment import Fragment, Layer, Span
+from creonowd.context.fragment import Fragment, FragmentKind, Layer, Span
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.sources.in_memory import piece
@@ -142,6 +142,45 @@ def test_what_may_not_be_cut_must_fit_the_budget() -> None:
     assert by_rules.details["sources"][0]["sourceRef"] == "style.md"
     assert by_input.details["heaviest"] == "input"
     assert by_input.details["budgetTokens"] == 6000
+
+
+@pytest.mark.parametrize("minimums", [(0, 0, 0, 0), (500, 200, 0, 2000), (500, 200, 1000, 4000)])
+@pytest.mark.parametrize(("part", "layer"), [("style.md", "rules"), ("input", "immediate")])
+def test_a_refusal_names_the_layer_and_a_budget_that_would_do(
+    part: str, layer: str, minimums: tuple[int, int, int, int]
+) -> None:
+    """A larger budget lets more people and settings in, for whom there must be room as well."""
+    people = tuple(
+        piece(Layer.RULES, f"characters/{n}.md", long_text(100), kind=FragmentKind.ENTITY)
+        for n in range(40)
+    )
+    settings = tuple(piece(Layer.SETTINGS, f"{n}.md", long_text(900)) for n in range(10))
+    world = World(
+        rules=people,
+        settings=settings,
+        additional_input=long_text(7_000),
+        profile=profile_of(6000, minimums),
+    )
+    if part == "style.md":
+        style = piece(Layer.RULES, part, long_text(7_000))
+        world = replace(world, rules=(style, *people), additional_input="短句")
+
+    error = refusal(world)
+    raised = error.details["raiseTo"]
+    enough = assemble_world(replace(world, profile=profile_of(raised, minimums)))
+
+    assert error.details["layer"] == layer
+    assert raised % 500 == 0
+    assert enough.tokens <= raised
+
+
+def test_where_no_budget_would_do_none_is_named() -> None:
+    rules = (piece(Layer.RULES, "style.md", long_text(63_900)),)
+
+    error = refusal(World(rules=rules, additional_input=long_text(100)))
+
+    assert error.details["neededTokens"] > 63_900
+    assert "raiseTo" not in error.details
 
 
 def test_a_refusal_says_what_each_part_needs() -> None:

@@ -242,8 +242,11 @@ function ghostBar(total) {
     h("p", {}, names.length ? string("wouldLeave", listing(shown)) : string("nothingLeaves")));
 }
 
+/** What an author calls a source that weighs much. */
+const heavyName = ({ sourceRef }) => ({ selection: string("heavySelection"), additionalInput: string("heavyInput") }[sourceRef] ?? nameOf({ sourceRef, content: "" }));
+
 /** A prompt that cannot be made: how far it goes over, and what weighs most. */
-function showOverflow(box, { budget, needs, raiseTo, tokens, heaviest = [] }) {
+function showOverflow(box, { budgetTokens: budget, neededTokens: needs, raiseTo, tokens, sources = [] }) {
   const total = Math.max(needs, budget);
   const known = { fixed: tokens.fixed ?? 0, rules: tokens.rules ?? 0, settings: tokens.settings ?? 0, retrieved: 0,
     immediate: (tokens.selection ?? 0) + (tokens.input ?? 0) + (tokens.task ?? 0) };
@@ -251,7 +254,7 @@ function showOverflow(box, { budget, needs, raiseTo, tokens, heaviest = [] }) {
   limit.style.left = `${(budget / total) * 100}%`;
   const bar = h("div", { class: "bar over", role: "img", "aria-label": string("overBudget", needs, budget) },
     ...ORDER.map((name) => part(name, known[name], total)), limit);
-  const rows = heaviest.slice(0, 5).map((one) => h("li", {}, h("span", { class: "grow" }, one.name || one.sourceRef),
+  const rows = sources.slice(0, 5).map((one) => h("li", {}, h("span", { class: "grow" }, heavyName(one)),
     h("span", { class: "number" }, string("tokens", one.tokens))));
   fill(box, h("p", { class: "bar-head bad" }, h("strong", { id: "budget-total" }, string("overBudget", needs, budget))), bar,
     rows.length ? h("div", { class: "heaviest" }, h("p", {}, string("heaviest")), h("ol", {}, ...rows)) : null,

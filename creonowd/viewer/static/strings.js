@@ -205,6 +205,8 @@ export const STRINGS = {
   budgetLimit: ["预算 {0}", "Budget {0}"],
   overBudget: ["需要 {0} 个 token，预算只有 {1}", "Needs {0} tokens, the budget is {1}"],
   heaviest: ["最占地方的：", "What weighs most:"],
+  heavySelection: ["选中的文字", "the selected text"],
+  heavyInput: ["给 AI 的话", "your word to the AI"],
   raiseTo: ["把预算提到 {0}", "Raise the budget to {0}"],
   openRules: ["改规则", "Edit the rules"],
   openBudget: ["改预算", "Edit the budget"],
