@@ -48,6 +48,24 @@ def test_an_inner_edge_moves_room_from_one_part_to_its_neighbour(viewer: Viewer)
     assert '"minimumTokens":2500' in sent.replace(" ", "")
 
 
+def test_the_eye_writes_the_file_and_that_is_undone(viewer: Viewer) -> None:
+    path = ".creonow/settings/青石镇.md"
+    before = (viewer.root / path).read_bytes()
+    eye = viewer.at(f'#map [data-key="eye:{path}"]')
+
+    eye.click()
+
+    expect(eye).to_have_attribute("data-inject", "mentioned")
+    assert "inject: mentioned" in (viewer.root / path).read_text(encoding="utf-8")
+    eye.click()
+    expect(eye).to_have_attribute("data-inject", "manual")
+    for inject in ("mentioned", "always"):
+        viewer.at("#tab-sees").focus()
+        viewer.page.keyboard.press("Control+z")
+        expect(eye).to_have_attribute("data-inject", inject)
+    assert (viewer.root / path).read_bytes() == before
+
+
 def test_a_click_on_a_name_opens_its_card(viewer: Viewer) -> None:
     viewer.at(".name", has_text="老周").first.click()
 
