@@ -80,6 +80,26 @@ def test_a_click_on_a_name_opens_its_card(viewer: Viewer) -> None:
     expect(card).to_be_visible()
 
 
+def test_the_eye_writes_the_file_and_can_be_undone(viewer: Viewer) -> None:
+    path = viewer.root / ".creonow/characters/老周.md"
+    before = path.read_bytes()
+    eye = viewer.at('#cast [data-key="eye:.creonow/characters/老周.md"]')
+    expect(eye).to_have_attribute("data-inject", "always")
+
+    for mode in ("mentioned", "manual", "never"):
+        eye.click()
+        expect(eye).to_have_attribute("data-inject", mode)
+    expect(viewer.at("#cast")).to_contain_text("老周 (未考虑)")
+    assert b"inject: never" in path.read_bytes()
+    for _ in range(3):
+        viewer.at("#tab-sees").focus()
+        viewer.page.keyboard.press("Control+z")
+        viewer.page.wait_for_timeout(300)
+
+    expect(eye).to_have_attribute("data-inject", "always")
+    viewer.wait_until(lambda: path.read_bytes() == before)
+
+
 def test_an_answer_is_taken_into_the_text_and_taken_back(viewer: Viewer) -> None:
     viewer.daemon.call("e2e:ai:script", {"steps": [{"text": "他没有动。"}]})
     viewer.text.press("Control+End")
