@@ -418,13 +418,13 @@ async def test_without_a_query_the_text_before_the_cursor_asks(
 async def test_the_query_moves_in_steps_and_not_with_every_letter(
     client: Client, full_novel: Novel
 ) -> None:
-    """With the default budget a step is 750 code points long."""
-    before = (FILLER * 40)[:749] + "\n"
-    text = f"{before}岸上有一排马桩。{FILLER * 40}"
+    """With the default budget it moves by 2000 code points, after a beginning in smaller steps."""
+    before = (FILLER * 80)[:1999] + "\n"
+    text = f"{before}岸上有一排马桩。{FILLER * 80}"
     full_novel.put("chapters/03.md", text)
 
-    typed = [await retrieved(client, full_novel, cursorPosition=750 + n) for n in (0, 1, 9, 749)]
-    beyond = await retrieved(client, full_novel, cursorPosition=1500)
+    typed = [await retrieved(client, full_novel, cursorPosition=2000 + n) for n in (0, 1, 9, 1999)]
+    beyond = await retrieved(client, full_novel, cursorPosition=4000)
 
     asked = [[p["documentId"] for p in result["passages"]] for result in typed]
     assert "chapters/02.md" not in asked[0]
