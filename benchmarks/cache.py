@@ -8,17 +8,21 @@ The document grows by 100 characters a minute, half of them typed and half taken
 one session is slower. In that project rules, settings and window fill the skill's target, and no
 passages are left; so two smaller projects follow, in which passages are a good part of the prompt,
 and the first one with a budget that lets the system prompt reach every provider's minimum.
-`--quick` records the typing sessions only. The last table has the budget for long windows beside
+`--quick` records the typing sessions only. Below each of these the peers of `bench peers` get the
+same rules, settings and text, in as many tokens, and keep the end of the story. The last table has the budget for long windows beside
 the default one.
 """
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.assemble import Server, running
 from benchmarks.novel import SPECIFIED, Size, make_project, write
+from benchmarks.peers import peers
+from benchmarks.programs.contest import PASSAGE_TOKENS, Work
 from creonowd.tokens.tables import packaged_encoding
 from creonowd.workspace.prices import (
     ModelPrice,
@@ -50,6 +54,7 @@ SMALL = Size(constraints=10, characters=8, settings=1)
 MODEL = "gpt-5.6"
 SKILL = "builtin:continue"
 SKILLS = ("builtin:continue", "builtin:expand", "builtin:dialogue")
+TYPING = "typing at the end"
 WAYS = ("blocks", "system prompt marked", "one block", "sliding window")
 
 
@@ -107,6 +112,8 @@ def main(argv: list[str]) -> None:
         author = Author(daemon, root, make_project(root, chinese(), SPECIFIED))
         for name, calls in author.sessions(quick="--quick" in argv):
             _print_session(name, calls)
+            if name.startswith(TYPING):
+                _print_peers(calls)
         for language, text in (("Chinese", chinese()), ("English", english())):
             root = Path(folder) / language
             writer = Author(daemon, root, make_project(root, text, SMALL))
@@ -131,7 +138,7 @@ class Author:
     def sessions(self, *, quick: bool) -> Iterator[tuple[str, list[Call]]]:
         """Record the sessions."""
         for step in (24, 60, 400):
-            yield f"typing at the end, a call every {step} characters", list(self._typing(step))
+            yield f"{TYPING}, a call every {step} characters", list(self._typing(step))
         slow = [call._replace(at=2 * call.at) for call in self._typing(400)]
         yield "the same at 50 characters a minute: a call every 8 minutes", slow
         self._change_budget(**_budget(WIDE_TOKENS))
@@ -247,6 +254,46 @@ def _print_session(name: str, calls: Sequence[Call]) -> None:
         cells = [_cell(provider, ways[way]) for way in WAYS]
         print(f"| {provider.name} | " + " | ".join(cells) + " |")
     print("| possible at all | " + " | ".join(f"{possible(ways[way]):.0%}" for way in WAYS) + " |")
+
+
+def _print_peers(calls: Sequence[Call]) -> None:
+    """Print the same for what libraries make of the text, if they can be had."""
+    work = _peers_work(calls)
+    made = {name: results for name, results in peers(work) if results is not None}
+    if not made:
+        print("\nNo peer could be installed.")
+        return
+    print(f"\n| provider | {' | '.join(f'{name}: read, price' for name in made)} |")
+    print("|---|" + "---|" * len(made))
+    requests = {
+        name: [
+            _peer_request(text, work, call) for text, call in zip(one.stories, calls, strict=True)
+        ]
+        for name, (one,) in made.items()
+    }
+    for provider in PROVIDERS:
+        cells = [_cell(provider, sent) for sent in requests.values()]
+        print(f"| {provider.name} | " + " | ".join(cells) + " |")
+    print(
+        "| possible at all | " + " | ".join(f"{possible(r):.0%}" for r in requests.values()) + " |"
+    )
+
+
+def _peers_work(calls: Sequence[Call]) -> Work:
+    """Cut a session into the passages that a peer gets: some at once, and one more with each call."""
+    budget = max(call.result["tokenCount"] for call in calls)
+    first = budget // PASSAGE_TOKENS
+    start = calls[0].before
+    size = -(-len(start) // first)
+    passages = [start[n * size : (n + 1) * size] for n in range(first)]
+    passages += [later.before[len(one.before) :] for one, later in pairwise(calls)]
+    return Work(calls[0].result["systemPrompt"], [], ["." for _ in calls], [budget], passages)
+
+
+def _peer_request(text: str, work: Work, call: Call) -> Request:
+    system = len(_encode(work.system)) if text.startswith(work.system) else 0
+    tokens = _encode(text)
+    return Request(tokens, (system or len(tokens),), call.at)
 
 
 def _print_long(author: Author) -> None:

@@ -128,6 +128,11 @@ def _check_engine(work: Work) -> None:
 def _contestants(work: Work) -> Iterator[tuple[str, list[Result] | None]]:
     yield "creonowd, the engine", _ours(work, Engine)
     yield "creonowd, the daemon", _ours(work, Daemon)
+    yield from peers(work)
+
+
+def peers(work: Work) -> Iterator[tuple[str, list[Result] | None]]:
+    """Let every peer do the work; None for one that cannot be installed or run."""
     with tempfile.TemporaryDirectory() as folder:
         given, table = Path(folder) / "work.json", _unpack_table()
         given.write_bytes(msgspec.json.encode(list(work)))

@@ -194,6 +194,42 @@ async def test_a_fact_in_a_huge_log_takes_three_calls(
     assert page.startswith("ERROR the ferry's key is under stone seven\n")
 
 
+@GENERATIONS
+async def test_files_rules_and_runs_in_a_server_that_writes(root: Path, mode: str) -> None:
+    lines = "".join(f"line {n}\n" for n in range(1, 301))
+    async with connected(root, mode, "--write") as client:
+        put = await client.call_tool("context_put", {"content": lines, "hint": "numbers"})
+        file_id = put.structured_content["ref"]["id"]
+        listed = await text(client, "context_list", kind="artifact")
+        page = await text(client, "context_read", id=file_id, limit=20)
+        tail = await text(client, "context_tail", id=file_id, lines=2)
+        grep = await text(
+            client, "context_grep", id=file_id, pattern="line 1[0-9]$", maxResults=2, contextLines=1
+        )
+        added = await text(client, "constraints_add", text="不要出现「手机」")
+        broken = await text(
+            client, "constraints_check", text="他拿出手机。", document="chapters/01.md"
+        )
+        unknown = await error(client, "run_accept", runId="run_0000000000000000")
+        prompts = [
+            await client.get_prompt(one.name, {"document": "chapters/01.md", "selection": "2-8"})
+            for one in (await client.list_prompts()).prompts
+        ]
+
+    assert listed.startswith(file_id)
+    assert page.startswith("line 1\nline 2\n")
+    assert "go on with offset" in page
+    assert tail.startswith("line 299\nline 300\n")
+    assert grep.splitlines()[:3] == ["9-line 9", "10:line 10", "11-line 11"]
+    assert "cursor" in grep
+    assert added.startswith("Added as con_")
+    assert broken.startswith("violated: ")
+    assert "“手机”" in broken
+    assert unknown[0] == "NOT_FOUND"
+    assert all(prompt.messages[0].content.text for prompt in prompts)
+    assert len(prompts) >= 6
+
+
 async def test_errors_and_long_answers_tell_a_model_what_to_do_next(root: Path) -> None:
     write_files(root, {"chapters/03.md": "# 第3章\n\n" + "林远数着石阶，一级又一级。\n\n" * 900})
     async with connected(root) as client:
