@@ -120,7 +120,8 @@ def missing_constraints(
 def open_eye(project: WriteProject, n: int) -> Request:
     """A card of its own, which the author has put on the disk."""
     card = project.root / _card(n)
-    card.parent.mkdir(parents=True, exist_ok=True)
+    for folder in (card.parent.parent, card.parent):
+        folder.mkdir(exist_ok=True)
     card.write_bytes(TEXT.encode())
     card.chmod(0o644)
     return "context:creonow:inject:set", project.params(path=_card(n), inject="mentioned")
