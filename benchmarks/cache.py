@@ -259,7 +259,13 @@ def _print_session(name: str, calls: Sequence[Call]) -> None:
 def _print_peers(calls: Sequence[Call]) -> None:
     """Print the same for what libraries make of the text, if they can be had."""
     work = _peers_work(calls)
-    made = {name: results for name, results in peers(work) if results is not None}
+    every = {name: results for name, results in peers(work) if results is not None}
+    head = work.system[:100]
+    made = {
+        name: results for name, results in every.items() if results[0].stories[0].startswith(head)
+    }
+    for name in sorted(every.keys() - made.keys()):
+        print(f"\n{name} gave the text without the rules before it, and is left out.")
     if not made:
         print("\nNo peer could be installed.")
         return
@@ -291,8 +297,10 @@ def _peers_work(calls: Sequence[Call]) -> Work:
 
 
 def _peer_request(text: str, work: Work, call: Call) -> Request:
-    system = len(_encode(work.system)) if text.startswith(work.system) else 0
+    """Mark where the rules and settings end, as far as the peer left them as they were."""
     tokens = _encode(text)
+    pairs = enumerate(zip(tokens, _encode(work.system), strict=False))
+    system = next((n for n, (one, other) in pairs if one != other), len(_encode(work.system)))
     return Request(tokens, (system or len(tokens),), call.at)
 
 
