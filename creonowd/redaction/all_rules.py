@@ -5,9 +5,7 @@ from pathlib import PurePath
 
 from creonowd.redaction import (
     absolute_paths,
-    commands,
     formats,
-    headers,
     labels,
     layouts,
     passwords,
@@ -20,9 +18,9 @@ from creonowd.redaction.rules import RedactionRule
 RULES = (
     *vendor_keys.RULES,
     *formats.RULES,
-    *headers.RULES,
+    *formats.HEADER_RULES,
     *labels.RULES,
-    *commands.RULES,
+    *formats.COMMAND_RULES,
     *passwords.RULES,
     *layouts.RULES,
     *absolute_paths.RULES,

@@ -1,16 +1,25 @@
-"""Secrets in formats of their own: JSON web tokens, private keys, credentials in URLs."""
+"""Secrets known by their format: JSON web tokens, private keys, URLs, headers, command lines.
 
+Headers such as `Authorization` are found as they are pasted into notes, code and logs; of commands,
+the passwords whose flags do not name them: `-u user:pass`, `mysql -p…`. `labels` finds named values.
+"""
+
+import base64
+import binascii
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from creonowd.redaction.rules import NOTHING, WORD, MatchSpan, RedactionRule, first_group, whole
 from creonowd.redaction.shape import (
     FUNCTION_WORDS,
     has_digit_and_letter,
+    has_mixture,
     has_sign,
     is_plain_value,
     is_random,
+    is_secret,
     is_stand_in,
+    is_words,
 )
 from creonowd.redaction.split_points import KEY_NAME
 
@@ -28,6 +37,7 @@ _LONG_RUN = re.compile(r"[A-Za-z0-9+/]{20}")
 _WORDS_FOR_PASSWORD = ("password", "passwd", "pass", "pwd", "passwort", "密码")
 
 LONGEST_PHRASE = 400
+FEWEST_WORDS = 12
 MOST_CODES = 24
 _HOST_BEFORE = re.compile(r"(?:\A|[\r\n])[ \t]{0,8}[\w.*-]{1,64}\Z")
 _USER_AND_PASSWORD = re.compile(
@@ -52,15 +62,12 @@ _BEFORE_ADDRESS = frozenset(
         "xmpp",
     )
 )
-_TO_PHRASE = re.compile(
-    r"(?:[^A-Za-z0-9\r\n\u4e00-\u9fff]{1,4}|s\b|(?:is|are|was|words?|list|below|follows|backup|phrase|seed|wallet|recovery)\b"
-    r"|(?<=[ ])for (?:the |my |our |his |her |)[a-z]{2,16}(?=[ :])|如下|是|为|[(（][^()（）\n]{0,24}[)）]){0,8}\s{0,6}[\"'“「]?"
-)
 _NEXT_WORD = r"(?:[ \t,]{1,3}|[ \t]{0,4}\r?\n[ \t>*-]{0,6})"
 _NUMBER = r"(?:[0-9]{1,2}[.):]?[ \t]{1,2})"
 _PHRASE = re.compile(
+    r"(?:[^\n.!?。！？(（]{0,24}[(（][^()（）\n]{0,32}[)）])?[^\n.!?。！？]{0,48}?\s{0,6}(?P<phrase>"
     rf"(?<![A-Za-z]){_NUMBER}?[a-z]{{3,8}}(?:{_NEXT_WORD}{_NUMBER}?[a-z]{{3,8}}){{11,23}}(?![A-Za-z])"
-    r"|[\u4e00-\u9fff](?:[ \u3000,，、]{1,2}[\u4e00-\u9fff]){11,23}(?![\u4e00-\u9fff])"
+    r"|[\u4e00-\u9fff](?:[ \u3000,，、]{1,2}[\u4e00-\u9fff]){11,23}(?![\u4e00-\u9fff]))"
 )
 _NUMBERED_PHRASE = re.compile(
     rf"{_NUMBER}[a-z]{{3,8}}(?:{_NEXT_WORD}{_NUMBER}[a-z]{{3,8}}){{11,23}}(?![A-Za-z])"
@@ -141,18 +148,25 @@ def _login_at_host(match: "re.Match[str]") -> Sequence[MatchSpan]:
 def _recovery_phrase(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take the twelve words or more behind their name, or the numbered ones before it."""
     text, start = match.string, match.start()
-    between = _TO_PHRASE.match(text, match.end())
-    found = None if between is None else _PHRASE.match(text, between.end())
-    if found is None and text.rfind("(", max(0, start - 24), start) >= 0:
+    found = _PHRASE.match(text, match.end())
+    span = None if found is None else found.span("phrase")
+    if span is None and text.rfind("(", max(0, start - 24), start) >= 0:
         found = _NUMBERED_PHRASE.search(text, max(0, start - LONGEST_PHRASE), start)
-    if found is None:
+        span = None if found is None else found.span()
+    if span is None:
         return NOTHING
-    words = list(_PHRASE_WORD.finditer(text, *found.span()))
+    words = list(_PHRASE_WORD.finditer(text, *span))
+    while len(words) > FEWEST_WORDS and words[0][0] in FUNCTION_WORDS:
+        del words[0]
     if sum(word[0] in FUNCTION_WORDS for word in words) > 1:
         return NOTHING
-    if re.search("[0-9]", found[0]) is None:
-        return (found.span(),)
+    if re.search("[0-9]", text[slice(*span)]) is None:
+        return ((words[0].start(), words[-1].end()),)
     return [word.span() for word in words]
+
+
+def _base32(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    return (match.span(1),) if re.search("[2-7]", match[1]) else NOTHING
 
 
 def _backup_codes(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -172,18 +186,25 @@ RULES = (
         (
             "recovery phrase",
             "recovery words",
-            "seed phrase",
-            "seed words",
-            "seed =",
-            "seed:",
             "mnemonic",
             "backup phrase",
             "secret phrase",
-            "wallet words",
             "12-word",
             "24-word",
             "12 words",
             "24 words",
+            "seed",
+            "wallet",
+            "metamask",
+            "recovery key",
+            "恢复词",
+            "恢復詞",
+            "リカバリーフレーズ",
+            "シードフレーズ",
+            "復元フレーズ",
+            "시드",
+            "복구 문구",
+            "복구문구",
             "助记词",
             "助記詞",
             "恢复短语",
@@ -194,8 +215,9 @@ RULES = (
             "니모닉",
             "복구 구문",
         ),
-        r"(?i)(?:(?:recovery|seed|backup|secret)[ ](?:phrase|words)|seed[ ]?[:=]|mnemonic|wallet words|(?:12|24)[- ]words?"
-        "|助记词|助記詞|恢复短语|恢復短語|种子短语|種子短語|ニーモニック|니모닉|복구 구문)",
+        r"(?i)(?:(?:recovery|backup|secret)[ ](?:phrase|words|key)|seed|wallet|metamask|mnemonic|(?:12|24)[- ]words?"
+        "|助记词|助記詞|恢复短语|恢復短語|恢复词|恢復詞|种子短语|種子短語|ニーモニック|リカバリーフレーズ|シードフレーズ|復元フレーズ"
+        "|니모닉|시드|복구 ?[구문][문구])",
         _recovery_phrase,
         bounded=False,
     ),
@@ -271,6 +293,13 @@ RULES = (
         first_group,
     ),
     RedactionRule(
+        "otp_secret",
+        ("totp", "2fa", "otp ", "otp_", "authenticator", "two-factor", "两步验证", "二次验证"),
+        r"[^\n:：=]{2,40}?(?i:secret|seed|key|code|密钥|验证)[^\nA-Za-z0-9]{0,6}(?<![A-Za-z0-9])([A-Z2-7]{16,64}|[A-Z2-7]{4}(?:[ -][A-Z2-7]{4}){3,15}|[a-z2-7]{4}(?: [a-z2-7]{4}){3,15})(?![A-Za-z0-9])",
+        _base32,
+        bounded=False,
+    ),
+    RedactionRule(
         "json_web_token",
         ("eyj",),
         rf"(?<!{WORD}[-_])eyJ{WORD}{{8,}}+\.{WORD}{{8,}}+(?:(?:\.{{1,2}}{WORD}++){{1,4}}|\.?)",
@@ -306,5 +335,306 @@ RULES = (
         r"@(?:tcp|unix)\(",
         _dsn_password,
         bounded=False,
+    ),
+)
+
+
+_QUOTE = r"[\"'\\]{0,4}+"
+_CREDENTIAL = r"([A-Za-z0-9+/=_.~:-]{8,4096}+)"
+_COOKIE = re.compile(r"(?<![^;\s:=\"'\\])[ \t]*([^=;\s\"']{1,64})=([^;\s\"'\\，。]{8,4096})")
+_REST_OF_COOKIE = re.compile(r"[^;\s\"'\\，。]*+")
+_MORE_COOKIES = re.compile(r"[^\r\n\"'\\]{1,4096}+")
+_SESSION_NAME = re.compile(
+    r"sess|sid\b|auth|token|jwt|remember|log(?:ged_)?in|csrf|xsrf|passport|ticket|bduss|z_c0|secret"
+    r"|credential|[._-]sid",
+    re.IGNORECASE,
+)
+
+
+def _authorization(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    value = match[1].rstrip(".:")
+    if is_stand_in(value) or not (is_secret(value) or is_random(value, 12)):
+        return NOTHING
+    return ((match.start(1), match.start(1) + len(value)),)
+
+
+def _bearer(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    value = match[1].rstrip(".:")
+    if len(value) < 10 or is_words(value) or not is_secret(value):
+        return NOTHING
+    return ((match.start(1), match.start(1) + len(value)),)
+
+
+def _basic(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take what decodes to `user:password`."""
+    try:
+        decoded = base64.b64decode(match[1], validate=True)
+    except binascii.Error:
+        return NOTHING
+    return (match.span(1),) if b":" in decoded and decoded.isascii() else NOTHING
+
+
+def _cookies(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    return tuple(_session_values(match))
+
+
+def _session_values(match: "re.Match[str]") -> Iterator[MatchSpan]:
+    """Yield the values of session cookies, of a long header part by part.
+
+    It is read on only while there are any, so that no part is read twice.
+    """
+    text, (place, end) = match.string, match.span(1)
+    while place < end:
+        last = place
+        for cookie in _COOKIE.finditer(text, place, end):
+            if _is_session(cookie[1], cookie[2]):
+                last = _end_of_cookie(text, cookie.end(2))
+                yield cookie.start(2), last
+        more = _MORE_COOKIES.match(text, max(last, end)) if last > place else None
+        place, end = (end, end) if more is None else (max(last, end), more.end())
+
+
+def _end_of_cookie(text: str, end: int) -> int:
+    rest = _REST_OF_COOKIE.match(text, end)
+    return end if rest is None else rest.end()
+
+
+def _is_session(name: str, value: str) -> bool:
+    if is_stand_in(value):
+        return False
+    if _SESSION_NAME.search(name):
+        return has_mixture(value) and not is_words(value)
+    return is_random(value, 20)
+
+
+def _named_session(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    return (match.span(1),) if is_random(match[1], 16) else NOTHING
+
+
+def _named_cookie(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the value of `{"name": "sid", "value": "…"}`, as archives of HTTP have cookies."""
+    return (match.span(2),) if _is_session(match[1], match[2]) else NOTHING
+
+
+HEADER_RULES = (
+    RedactionRule(
+        "basic_credentials",
+        ('"auth"',),
+        r"\"auth\"[ \t]{0,4}:[ \t]{0,4}\"([A-Za-z0-9+/]{8,512}+={0,2})\"",
+        _basic,
+        bounded=False,
+    ),
+    RedactionRule(
+        "authorization_header",
+        ("authorization: digest", 'authorization": "digest'),
+        r"(?i)authorization[\"']?:[ \t]{0,4}[\"']?digest[ \t][^\r\n]{0,512}?response=\\?\"([0-9a-fA-F]{16,128})",
+        first_group,
+        bounded=False,
+    ),
+    RedactionRule(
+        "session_cookie",
+        ('"name"',),
+        r"\"name\"[ \t]{0,4}:\s{0,4}\"([^\"\s]{2,64})\"\s{0,4},\s{0,32}\"value\"[ \t]{0,4}:\s{0,4}\"([^\"\s]{8,4096}+)",
+        _named_cookie,
+        bounded=False,
+        swallows=False,
+    ),
+    RedactionRule(
+        "authorization_header",
+        ("authorization",),
+        rf"(?i)authorization{_QUOTE}[ \t]{{0,4}}[:=：,][ \t]{{0,4}}{_QUOTE}"
+        rf"(?:(?:bearer|basic|token|apikey|api-key|key|negotiate|ntlm|oauth|jwt)[ \t]+)?{_CREDENTIAL}",
+        _authorization,
+        bounded=False,
+    ),
+    RedactionRule(
+        "bearer_token",
+        ("bearer",),
+        rf"(?i)bearer{_QUOTE}[ \t:=：]{{1,4}}{_QUOTE}{_CREDENTIAL}",
+        _bearer,
+    ),
+    RedactionRule(
+        "basic_credentials",
+        ("basic ",),
+        r"(?i)basic[ ]{1,2}([A-Za-z0-9+/]{12,512}+={0,2})",
+        _basic,
+    ),
+    RedactionRule(
+        "request_signature",
+        ("signature=", "signature%3d"),
+        r"(?i)signature(?:=|%3d)[\"']?([A-Za-z0-9+/=_%-]{40,512}+)",
+        first_group,
+        bounded=False,
+    ),
+    RedactionRule(
+        "session_cookie",
+        ("cookie",),
+        r"(?i)cookies?[\"'\\]{0,4}+[ \t]{0,4}(?:,\s{0,32}[\"'\\]{0,4}value[\"'\\]{0,4}[ \t]{0,4})?[:=][ \t]{0,4}[\"'\\]{0,4}+([^\r\n\"'\\]{8,4096}+)",
+        _cookies,
+        bounded=False,
+    ),
+    RedactionRule(
+        "session_cookie",
+        ("sessid=", "sessionid=", "connect.sid=", "session=", "sessdata=", "bduss="),
+        r"(?i)[a-z.]{4,12}=([A-Za-z0-9%+/_.:~-]{16,1024}+)",
+        _named_session,
+        bounded=False,
+    ),
+)
+
+
+LONGEST_COMMAND = 120
+
+_PROGRAM = re.compile(
+    r"(?:sshpass|mysql\w{0,8}|mariadb\w{0,8}|mongo\w{0,8}|redis-cli|sqlcmd|7za?|zip|unzip|ldapsearch"
+    r"|(?:docker|podman|helm registry|az|heroku) login)(?![\w-])"
+)
+_PAIR = re.compile(r"[\"' ][\w.-]{1,64}:([^\s\"'|]{3,64})[\"']?[ ]{0,4}\|[ ]{0,4}(?:sudo )?\Z")
+_ECHO = re.compile(r"echo[ ]{1,4}[\"']?([^\s\"'|]{4,64})[\"']?[ ]{0,4}\|[ ]{0,4}\Z")
+
+_ARGUMENT = r"[\"']?([^\s\"'`，。；$<-][^\s\"'`，。；]{2,128}+)"
+
+
+def _pair(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    value = match[1]
+    is_sure = is_secret(value) or (len(value) >= 5 and is_plain_value(value))
+    return (match.span(1),) if is_sure else NOTHING
+
+
+def _argument(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the value of a one-letter flag if a program that reads passwords stands before it."""
+    if not is_secret(match[1], digits=True):
+        return NOTHING
+    head = match.string[max(0, match.start() - LONGEST_COMMAND) : match.start()]
+    command = re.split(r"[\n;|&]", head)[-1]
+    return (match.span(1),) if _PROGRAM.search(command) else NOTHING
+
+
+def _encryption_argument(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the key of `openssl enc -k …` and the password of `smbclient -U user%…`."""
+    head = match.string[max(0, match.start() - LONGEST_COMMAND) : match.start()]
+    command = re.split(r"[\n;|&]", head)[-1]
+    is_known = match[0].startswith(" -U") or re.search(r"openssl (?:enc|aes)", command)
+    return _plain_argument(match) if is_known else NOTHING
+
+
+def _piped_pair(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Look back from `| chpasswd` for the `user:password` that is piped into it."""
+    first = max(0, match.start() - LONGEST_COMMAND)
+    pair = _PAIR.search(match.string, first, match.start())
+    return NOTHING if pair is None or is_stand_in(pair[1]) else (pair.span(1),)
+
+
+def _plain_argument(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take any value where a program reads nothing but a password."""
+    value = match[1].partition("@")[0] if match[0].lower().startswith("sqlplus") else match[1]
+    if not is_plain_value(value, code=False):
+        return NOTHING
+    return ((match.start(1), match.start(1) + len(value)),)
+
+
+def _piped_password(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Look back from `| sudo -S` for the password that is piped into it."""
+    head = match.string[max(0, match.start() - LONGEST_COMMAND) : match.start()]
+    echo = _ECHO.search(head)
+    if echo is None or is_stand_in(echo[1]):
+        return NOTHING
+    return ((match.start() - len(head) + echo.start(1), match.start() - len(head) + echo.end(1)),)
+
+
+COMMAND_RULES = (
+    RedactionRule(
+        "command_line_password",
+        (
+            "sshpass ",
+            "redis-cli ",
+            "zip ",
+            "unzip ",
+            "7z ",
+            "7za ",
+            "mysql",
+            "mariadb",
+            "docker login",
+            "podman login",
+            "mongo",
+            "ssh-keygen ",
+        ),
+        rf"(?:sshpass[ ]{{1,4}}-p[ ]?|redis-cli (?:[^\n;|&]{{0,80}}? )?-a[ ]|(?:un)?zip (?:[^\n;|&]{{0,80}}? )?-P[ ]"
+        rf"|7za? (?:[^\n;|&]{{0,80}}? )?-p|(?:mysql\w{{0,8}}|mariadb\w{{0,8}}) (?:[^\n;|&]{{0,80}}? )?-p"
+        rf"|(?:docker|podman) login (?:[^\n;|&]{{0,80}}? )?-p[ ]|ssh-keygen (?:[^\n;|&]{{0,80}}? )?-N[ ]|mongo\w{{0,8}} (?:[^\n;|&]{{0,80}}? )?-p[ ]){_ARGUMENT}",
+        _plain_argument,
+    ),
+    RedactionRule(
+        "command_line_password",
+        (
+            "sqlplus ",
+            "lftp ",
+            "-storepass ",
+            "-keypass ",
+            "-passin pass:",
+            "-passout pass:",
+            "-pass pass:",
+            "htpasswd -b",
+            "net user ",
+            "/user:",
+        ),
+        rf"(?i)(?:sqlplus (?:-\w+ )?[\"']?\w{{1,32}}/(?=[^\s@]{{3,64}}(?:@|\s|\Z))|lftp (?:[^\n;|&]{{0,40}}? )?-u [\"']?[\w.@-]{{1,64}},"
+        rf"|-(?:store|key)pass[ ]|-pass(?:in|out)?[ ]pass:|htpasswd -b\w{{0,3}} \S{{1,128}} \S{{1,64}} "
+        rf"|net user \S{{1,64}} (?!/)|/user:\S{{1,64}} (?!/)){_ARGUMENT}",
+        _plain_argument,
+        bounded=False,
+    ),
+    RedactionRule(
+        "command_line_password",
+        (" -k ", " -u "),
+        rf"(?: -k | -U [\w.\\-]{{1,64}}%){_ARGUMENT}",
+        _encryption_argument,
+        bounded=False,
+    ),
+    RedactionRule(
+        "command_line_password",
+        ("chpasswd",),
+        "chpasswd",
+        _piped_pair,
+        bounded=False,
+    ),
+    RedactionRule(
+        "command_line_password",
+        (" -u", "--user ", "--user=", "--proxy-user "),
+        r"(?: -u|--(?:proxy-)?user)[ =]?[\"']?[^\s:\"']{1,64}:([^\s\"'`，。；]{4,128}+)",
+        _pair,
+        bounded=False,
+    ),
+    RedactionRule(
+        "command_line_password",
+        (" -p", " -a ", " -w "),
+        r" -[pPaw][ =]?[\"']?([^\s\"'`，。；-][^\s\"'`，。；]{3,128}+)",
+        _argument,
+        bounded=False,
+    ),
+    RedactionRule(
+        "command_line_password",
+        ("sudo -s",),
+        "sudo -S",
+        _piped_password,
+    ),
+    RedactionRule(
+        "command_line_password",
+        ("auth=(", "auth = (", "basicauth(", "digestauth("),
+        r"(?i)(?:auth[ ]?=[ ]?|basicauth|digestauth)\([\"'][^\"'\n]{1,64}[\"'],[ ]?[\"']([^\s\"']{4,128})[\"']",
+        _pair,
+        bounded=False,
+    ),
+    RedactionRule(
+        "command_line_password",
+        ("identified by ", "identified with "),
+        r"(?i)identified (?:with \S{1,40} )?by (?:password )?[\"']([^\s\"']{4,128})[\"']",
+        _pair,
+    ),
+    RedactionRule(
+        "command_line_password",
+        ("convertto-securestring ",),
+        r"(?i)convertto-securestring (?:-string )?[\"']([^\"'\n]{4,128})[\"']",
+        first_group,
     ),
 )

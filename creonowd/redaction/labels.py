@@ -13,6 +13,7 @@ from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule
 from creonowd.redaction.shape import (
     is_gibberish,
     is_passphrase,
+    is_plain_value,
     is_random,
     is_secret,
     is_stand_in,
@@ -22,8 +23,11 @@ from creonowd.redaction.shape import (
 
 CHINESE_NAMES = (
     "密码", "口令", "密钥", "秘钥", "密匙", "令牌", "私钥", "授权码", "通行码", "访问码", "凭证", "凭据",
-    "密令", "钥匙", "密碼", "金鑰", "憑證", "權杖", "秘密鍵", "APIキー", "シークレットキー", "シークレット",
-    "アクセスキー", "トークン", "토큰", "API 키", "API키", "비밀키", "비밀 키", "시크릿",
+    "密令", "钥匙", "密碼", "金鑰", "密鑰", "秘鑰", "私鑰", "憑證", "憑據", "權杖", "授權碼", "通行碼", "訪問碼",
+    "激活码", "激活碼", "注册码", "註冊碼", "卡密", "秘密鍵", "暗号鍵", "復号鍵", "共有鍵",
+    "APIキー", "シークレットキー", "シークレット", "アクセスキー", "認証キー", "暗号化キー", "ライセンスキー", "トークン",
+    "토큰", "API 키", "API키", "비밀키", "비밀 키", "인증키", "인증 키", "암호키", "암호화 키", "개인키", "액세스 키",
+    "액세스키", "라이선스 키", "시크릿",
 )  # fmt: skip
 
 ENGLISH_NAMES = (
@@ -93,7 +97,9 @@ _ASIDE = rf"(?>(?=[(（&*_`\"”」』】\\\]'’]|[ \t][(（\[]){_BRACKETS}{_CL
 _FENCE = r"(?:[ \t]{0,8}\r?\n|)(?:[ \t]{0,8}```[a-z]{0,12}\r?\n|)"
 _BELOW = rf"[:：](?:\*\*|)[ \t]{{0,4}}(?:[|>][-+]?[ \t]{{0,2}}|)\r?\n{_FENCE}[ \t]{{0,8}}"
 _ASSIGN = (
-    r"(?:={1,3}>?|:(?:=|(?!//)(?:\*\*|__|))|：(?:\*\*|)|＝|->|→|%3[ADad])" rf"{_SPACE}{{0,16}}"
+    r"(?:={1,3}>?|:(?:=|(?!//)(?:\*\*|__|))|：(?:\*\*|)|＝|->|→|%3[ADad])"
+    rf"{_SPACE}{{0,16}}"
+    r"(?:\(\s{1,16}(?=[\"'])|)"
 )
 _CELL = r"\|[ \t]{0,16}"
 _PAIR = r"(?:[,\r\n]\s{0,16}|)[\"']?value[\"']?[ \t]{0,4}[:=][ \t]{0,4}"
@@ -103,13 +109,13 @@ _IS = (
     r"(?:[ \t]{0,4}+[:：]?(?:(?<=[ \t])|[ \t]{1,4})|(?=[\"'“]))"
 )
 _SHI = (
-    r"(?:就是|是|は|が|는|은|(?:已经?|被)?(?:重置|更新|修改|变更|變更|更改|设置|設置|設定|[设設改换換变變])"
+    r"(?:就是|是|係|は|が|を|는|은|를|을|(?:已经?|被)?(?:重置|更新|修改|变更|變更|更改|设置|設置|設定|[设設改换換变變])"
     r"(?:成了?|为了?|為)|叫做?|写的是|为|爲|為)[ \t]{0,2}[:：]?[ \t]{0,2}"
 )
 _JOIN = (
     rf"{_SPACE}{{0,16}}+(?>"
     rf"(?=[=:：＝→%-])(?:(?P<below>{_BELOW})|{_ASSIGN})|{_CELL}|(?P<markup>(?<![ \t])>)"
-    rf"|(?=[,\r\nv\"']){_PAIR}|(?=[iw'’]|set|res|has|now|cha|[^\x00-\x7f])(?P<prose>{_IS}|{_SHI})|(?P<space>"
+    rf"|(?=[,\r\nv\"'])(?P<pair>{_PAIR})|(?=[iw'’]|set|res|has|now|cha|[^\x00-\x7f])(?P<prose>{_IS}|{_SHI})|(?P<space>"
 )
 _OPEN = r"(?P<open>(?:&quot;|[*_`\"'“‘「『《【\\(\[]{0,6}+))"
 _VALUE_AHEAD = r"(?=[*_`\"'“‘「『《【\\(\[]{0,6}+[a-z._:=()-]{0,15}+[A-Za-z0-9._:=()!@#$%^&*+~?/-])"
@@ -144,6 +150,14 @@ _QUERY_END = re.compile(r"[&#,;]")
 _DIGITS_AND_MORE = re.compile(r"(?=.*[0-9])(?=.*[^0-9a-fA-F-])")
 _SHORTEST_WEAK = 20
 _METAL_KEY = "钥匙"
+_SIGNING_NAMES = (
+    "jwtsecret",
+    "secretkey",
+    "sessionsecret",
+    "cookiesecret",
+    "appsecret",
+    "signingkey",
+)
 _QUOTES = frozenset("`\"'“‘「『《【")
 
 
@@ -234,7 +248,10 @@ def _may_stand_apart(match: "re.Match[str]", joined: str, strength: Strength) ->
         return True
     if strength is not Strength.SECRET:
         return False
-    return "_" in joined + match["name"] or _is_unmistakable(match[match.lastgroup or "bare"])
+    value = match[match.lastgroup or "bare"]
+    if match["space"].strip() and is_random(value, 12):
+        return True
+    return "_" in joined + match["name"] or _is_unmistakable(value)
 
 
 def _is_unmistakable(value: str) -> bool:
@@ -275,6 +292,8 @@ def _judge(
 
 def _is_accepted(value: str, match: "re.Match[str]", *, is_flag: bool, digits: bool) -> bool:
     below, prose, space, opened = match.group("below", "prose", "space", "open")
+    if match["pair"] and digits:
+        return is_plain_value(value)
     if below:
         return is_random(value, 10) and re.search("[:=]", value.rstrip("=")) is None
     if prose:
@@ -284,16 +303,30 @@ def _is_accepted(value: str, match: "re.Match[str]", *, is_flag: bool, digits: b
         return len(value) >= 8 and is_secret(value) and bool(unsayable)
     if value.startswith("sk-"):
         return not is_stand_in(value)
-    return is_secret(value, digits=digits) or (
-        digits and (is_gibberish(value) or _is_word_chain(value))
-    )
+    return is_secret(value, digits=digits) or _is_wordy(value, match, digits=digits)
 
 
-def _is_word_chain(value: str) -> bool:
+def _is_wordy(value: str, match: "re.Match[str]", *, digits: bool) -> bool:
+    if digits:
+        return is_gibberish(value) or _is_word_chain(value, 4)
+    return _signs(match) and _is_word_chain(value, 3)
+
+
+def _signs(match: "re.Match[str]") -> bool:
+    """Return whether a setting is named that signs or encrypts: any text serves there, words too."""
+    start = match.start()
+    head = match.string[start - LONGEST_NAME if start > LONGEST_NAME else 0 : start]
+    name = head[len(head.rstrip(_NAME_CHARS)) :] + match["name"]
+    written_so = name.isupper() or not _QUOTES.isdisjoint(match["open"])
+    return written_so and name.lower().replace("_", "").endswith(_SIGNING_NAMES)
+
+
+def _is_word_chain(value: str, fewest: int) -> bool:
     """Take `correct-horse-battery-staple`, which has no digit, and no name such as `my-db-password-file`."""
-    if not value.islower() or "_" in value or not is_passphrase(value, 4):
+    if not value.islower() or "_" in value or not is_passphrase(value, fewest):
         return False
-    return strength_of(value) is Strength.NONE and not is_stand_in(value)
+    most = Strength.NONE if value.count("-") < 4 else Strength.WEAK
+    return strength_of(value) <= most and not is_stand_in(value)
 
 
 def _is_weak_value(value: str, *, in_query: bool) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from creonowd.redaction.labels import Strength, strength_of
+from creonowd.redaction.labels import CHINESE_NAMES, Strength, strength_of
 from creonowd.redaction.passwords import HAN_LABELS
 from creonowd.redaction.rules import NOTHING, PLACEHOLDER, MatchSpan, RedactionRule
 from creonowd.redaction.shape import (
@@ -31,37 +31,44 @@ MOST_EMPTY_ROWS = 64
 COST_OF_A_NAME = 8
 MOST_HEADERS = 256
 _SIGNS = "\t,;|"
+_ACCOUNT = re.compile(
+    r"(?:\A|[ \u3000])(?:user(?:name)?|login|account|e?-?mail|id|[账帐帳賬][号號户戶]|用户名?|アカウント|아이디|계정)[ \u3000]",
+    re.IGNORECASE,
+)
+"""Names of the column beside a password, without which words in a row are no header."""
 MOST_COLUMNS = 64
 
 _NAME_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$-"
 _NAMES = (
-    "password", "passwd", "pwd", "passphrase", "passcode", "passwort", "token", "secret", "key", "pass",
+    "password", "passwd", "pwd", "passphrase", "passcode", "passwort", "token", "secret", "key", "pass", "pin",
 )  # fmt: skip
-_COMMON_HAN = (
-    "密码", "密碼", "口令", "密钥", "令牌", "私钥", "授权码", "パスワード", "秘密鍵", "비밀번호", "암호",
-)  # fmt: skip
+_COMMON_HAN = tuple(sorted({*HAN_LABELS, *CHINESE_NAMES} - {"钥匙"}, key=len, reverse=True))
 _NAME = rf"(?P<name>(?i:{'|'.join(_NAMES)})s?|(?:{'|'.join(_COMMON_HAN)}))"
 _MAY_BE_HEADER = re.compile("|".join((*_NAMES, *_COMMON_HAN)), re.IGNORECASE)
 _BEFORE_VALUE_BELOW = ("\n", "\r", ":\n", ":\r", "**", ":**")
-_BEFORE_NEXT_CELL = (*',;|\t\n\r"', " |")
-_BEFORE_ANSWER = ("?", "？", "\n", "\r", "多少", "是多", "是什", "是啥", "发", "给我")
+_BEFORE_NEXT_CELL = (*',;|\t\n\r"', " |", "  ", " \n", " \r")
 
 _LINE = r"[ \t]{0,8}\r?\n"
 _VALUE_BELOW = (
     r"(?:[ \t]?[(（][^()（）\n]{0,24}[)）]|[ \t]\[[^\[\]\n]{0,24}\]|)[*_`]{0,3}"
     r"(?:[ \t](?:for|of)(?:[ \t][\w@.'’-]{1,24}){1,4}|)"
-    r"(?:[ \t]?(?:is|are|as)?[ \t]?(?:below|follows)|[ \t]is(?=:)|如下|在下面|见下)?[.:：。]{0,1}[*_`]{0,3}"
+    r"(?:[ \t]?(?:is|are|as)?[ \t]?(?:below|follows)|[ \t]is(?=:)|如下|在下面|见下"
+    r"|(?:は|が)?(?:以下|次|下記)の?(?:通り|とおり)?(?:です|になります)?|[는은]?[ ]?(?:아래|다음)(?:와 같습니다|와 같아요|입니다)?"
+    r"|[ ]?[↓▼👇⬇]\ufe0f?)?[.:：。]{0,1}[*_`]{0,3}"
     rf"{_LINE}(?:[-=]{{3,60}}{_LINE})?(?:{_LINE}){{0,2}}(?:[ \t]{{0,8}}(?:```|~~~)[a-z]{{0,12}}{_LINE})?"
-    r"[ \t]{0,12}(?:(?:[-*+>•]|[0-9]{1,2}[.)])[ \t]{1,4})?(?P<marks>[*_`\"']{0,3})(?P<value>[!-~]{4,128}+)"
+    r"[ \t]{0,12}(?P<item>(?:[-*+>•]|[0-9]{1,2}[.)])[ \t]{1,4})?(?P<marks>[*_`\"']{0,3})(?P<value>[!-~]{4,128}+)"
     r"[ \t]{0,8}(?=\r?\n|\Z)"
+)
+_ITEM = re.compile(
+    r"[ \t]{0,8}\r?\n[ \t]{0,12}(?:[-*+>•]|[0-9]{1,2}[.)])[ \t]{1,4}[*_`\"']{0,3}([!-~]{4,128}+)[ \t]{0,8}(?=\r?\n|\Z)"
 )
 _DATE_OR_VERSION = re.compile(r"v?[0-9]+(?:[-./:][0-9]+)+\Z")
 _HEADING_ONLY = re.compile(r"[^\n\t|,;!?，。；！？]{0,60}\Z")
 
-_TIME = r"(?:\[?[0-9]{1,4}[-/.: ]?[0-9:. -]{1,16}\]?[ \t]{1,2})?"
-_SPEAKER = re.compile(rf"{_TIME}<?[\w .-]{{1,24}}(?:>|[:：])[ \t]?(?![/\\])")
+_SPEECH = r"[^\n:：]{0,24}(?:[0-9]{1,2}[:：][0-9]{2}[^\n:：]{0,32}){0,1}(?:>|[:：])[ \t]?"
+_SPEAKER = re.compile(rf"{_SPEECH}(?![/\\])")
 _QUESTION = re.compile(
-    r"[?？][\"”]?[ \t]{0,4}\Z|\b(?:what|whats|send|give|tell|need)\b|多少|发我|发一下|给我|告诉|什么|啥|教えて|뭐|알려",
+    r"[?？][\"”]?[ \t]{0,4}\Z|\b(?:what|whats|send|give|tell|need)\b|多少|发我|发一下|给我|告诉|什么|啥|教えて|何|뭐|알려|무엇",
     re.IGNORECASE,
 )
 
@@ -70,7 +77,7 @@ _CELLS = {
         rf"(?:(?<={re.escape(sign)})|(?<!.))(?:[ ]?\"(?:[^\"]|\"\")*+\"[ ]?(?={re.escape(sign)}|\Z)|[^{re.escape(sign)}]*+)"
     )
     for sign in "\t,;|"
-}
+} | {" ": re.compile(r"[^ \t\u3000]+")}
 
 
 def _with_endings(names: Sequence[str], endings: Sequence[str]) -> tuple[str, ...]:
@@ -89,7 +96,18 @@ def _below(match: "re.Match[str]") -> Sequence[MatchSpan]:
     value = match["value"].rstrip("*_`\"'" if match["marks"] else "")
     if strength < Strength.SECRET or not _is_below(value, strength):
         return NOTHING
-    return ((match.start("value"), match.start("value") + len(value)),)
+    first = match.start("value")
+    return ((first, first + len(value)), *_next_items(match, strength))
+
+
+def _next_items(match: "re.Match[str]", strength: Strength) -> Iterator[MatchSpan]:
+    """Yield what stands in the items of a list below the first one."""
+    place = match.end()
+    while match["item"] and (item := _ITEM.match(match.string, place)):
+        if not _is_below(item[1], strength):
+            return
+        yield item.span(1)
+        place = item.end()
 
 
 def _strength(match: "re.Match[str]") -> Strength:
@@ -127,7 +145,7 @@ def _answer(match: "re.Match[str]") -> Sequence[MatchSpan]:
     question = match.string[first : match.end("question")]
     if not _SPEAKER.match(question) or not _QUESTION.search(question):
         return NOTHING
-    if not is_plain_value(value) or _DATE_OR_VERSION.match(value):
+    if not is_plain_value(value, code=False) or _DATE_OR_VERSION.match(value):
         return NOTHING
     is_sure = has_digit_and_letter(value) or (value.isdigit() and len(value) >= 4)
     return (match.span("value"),) if is_sure or has_sign(value) else NOTHING
@@ -180,6 +198,8 @@ def _read_header(line: str) -> _Header | None:
     names = [_cell_text(line, cell) for cell in _cells(line, delimiter)] if delimiter else []
     if not 2 <= len(names) <= MOST_COLUMNS or not _is_header(names):
         return None
+    if not all(names) and delimiter == "|" and not line.lstrip().startswith("|"):
+        return None
     strengths = {column: _header_strength(name) for column, name in enumerate(names)}
     secret = {column: found for column, found in strengths.items() if found >= Strength.SECRET}
     return _Header(delimiter, names, secret) if secret else None
@@ -228,7 +248,9 @@ def _secret_cells(text: str, end: int, header: _Header) -> Iterator[MatchSpan]:
             value = row[first:last]
             if value == PLACEHOLDER:
                 misses = 0
-            elif _is_cell(value, strength):
+            elif _is_cell(value, strength) and (
+                value.isdigit() or not names[column].endswith("PIN")
+            ):
                 misses = 0
                 yield row_start + first, row_start + last
 
@@ -237,7 +259,7 @@ def _rows(text: str, end: int, delimiter: str) -> Iterator[tuple[int, str]]:
     """Yield the start and the text of each row below a header; not the line that Markdown draws."""
     while (start := text.find("\n", end) + 1) > 0 and (end := _line_end(text, start)) >= 0:
         row = text[start:end]
-        if delimiter != "|" or row.strip("|-: \t"):
+        if delimiter != "|" or row.strip("|-+=: \t"):
             yield start, row
         if end == len(text):
             return
@@ -254,7 +276,8 @@ def _line_end(text: str, place: int) -> int:
 def _delimiter(header: str) -> str:
     if header.lstrip().startswith("|"):
         return "|"
-    return next((sign for sign in _SIGNS if sign in header), "")
+    found = next((sign for sign in _SIGNS if sign in header), "")
+    return found or (" " if _ACCOUNT.search(header) else "")
 
 
 @lru_cache(maxsize=2 * MOST_EMPTY_ROWS)
@@ -265,7 +288,6 @@ def _cells(row: str, delimiter: str) -> Sequence[MatchSpan]:
     """
     first, last = 0, len(row)
     if delimiter == "|":
-        first += len(row) - len(row.lstrip(" \t|"))
         last = len(row.rstrip(" \t")) - (1 if row.rstrip(" \t").endswith("|") else 0)
         if row.lstrip().startswith("|"):
             first = row.index("|") + 1
@@ -304,7 +326,7 @@ def _is_header(names: Sequence[str]) -> bool:
 def _header_strength(name: str) -> Strength:
     if not name or name.endswith(("钥匙",)):
         return Strength.NONE
-    if name.endswith(HAN_LABELS):
+    if name.endswith((*HAN_LABELS, "PIN")):
         return Strength.PASSWORD
     return strength_of(name)
 
@@ -325,12 +347,24 @@ RULES = (
         "secret_below_label",
         (
             *_with_endings(
-                _NAMES, (*_BEFORE_VALUE_BELOW, " (", " for ", " is:", " is below", " follows")
+                _NAMES,
+                (
+                    *_BEFORE_VALUE_BELOW,
+                    " (",
+                    " for ",
+                    " is:",
+                    " is below",
+                    " follows",
+                    " as follows",
+                    " ↓",
+                    "↓",
+                    " ▼",
+                    " 👇",
+                    "👇",
+                ),
             ),
             *_with_endings(("passwords", "tokens", "secrets", "keys"), _BEFORE_VALUE_BELOW),
-            *_with_endings(
-                _COMMON_HAN, (*_BEFORE_VALUE_BELOW, "：\n", "：\r", "（", "如下", "在下面")
-            ),
+            *map(str.lower, _COMMON_HAN),
         ),
         rf"(?<![\t|,;!?，。；！？]){_NAME}{_VALUE_BELOW}",
         _below,
@@ -340,11 +374,23 @@ RULES = (
     ),
     RedactionRule(
         "secret_in_answer",
-        _with_endings(
-            ("password", "pwd", " pass", " pw", "密码", "口令"),
-            _BEFORE_ANSWER,
+        (
+            "password",
+            "pwd",
+            " pass",
+            " pw",
+            " code",
+            "密码",
+            "密碼",
+            "口令",
+            "パスワード",
+            "暗証番号",
+            "비밀번호",
+            "비번",
+            "암호",
         ),
-        rf"(?i)(?:[ ]?p(?:ass(?:word|phrase)?|wd?)|密码|口令|비밀번호|パスワード)(?P<question>[^\r\n]{{0,24}})\r?\n{_TIME}<?[\w .-]{{1,24}}(?:>|[:：])[ \t]?"
+        rf"(?i)(?:[ ]?(?:p(?:ass(?:word|phrase|code)?|wd?)|code)|密[码碼]|口令|パスワード|暗証番号|비밀번호|비번|암호)"
+        rf"(?![\w,=])(?P<question>[^\r\n]{{0,32}})\r?\n(?P<answer>{_SPEECH})"
         r"(?P<value>[!-~]{4,64}+)[ \t]{0,4}(?=\r?\n|\Z)",
         _answer,
         bounded=False,

@@ -6,30 +6,36 @@ so that the value may be `sunshine` or `4821`; in exchange it must stand where o
 
 import re
 import string
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from creonowd.redaction.labels import Strength, strength_of, trim_bare
-from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule
+from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule, first_group
 from creonowd.redaction.shape import (
     FUNCTION_WORDS,
     has_digit_and_letter,
     has_sign,
     is_common_value,
+    is_numbered_word,
     is_plain_value,
+    is_unsayable,
     names_a_secret,
 )
 
 LONGEST_LINE_HEAD = 120
 
 ENGLISH_LABELS = (
-    "pass", "pwd", "kennwort", "wachtwoord", "mot de passe", "contraseña", "contrasena", "senha", "пароль", "pw:", "pw：", "pw=", "pw =", "pw is ", "pw ", "mdp",
-    "psk=", "psk =", "psk:", "secret=", "secret =", "secret:", 'secret"', "secret'",
+    "pass", "pwd", "kennwort", "wachtwoord", "mot de passe", "contraseña", "contrasena", "senha", "пароль", "lösenord", "hasło", "mật khẩu", "kata sandi", "şifre", "p/w", "pw:", "pw：", "pw=", "pw =", "pw is ", "pw ", "mdp",
+    "psk=", "psk =", "psk:", 'psk "', "secret=", "secret =", "secret:", 'secret"', "secret'",
 )  # fmt: skip
-FOREIGN_LABELS = ("mot de passe", "contraseña", "contrasena", "senha", "пароль", "wachtwoord")
+FOREIGN_LABELS = (
+    "mot de passe", "contraseña", "contrasena", "senha", "пароль", "wachtwoord", "lösenord", "hasło", "mật khẩu",
+    "kata sandi", "şifre",
+)  # fmt: skip
 HAN_LABELS = (
     "密码", "密碼", "口令", "提取码", "提取碼", "通行码", "访问码", "验证码", "驗證碼", "动态码", "校验码",
-    "パスワード", "パスコード", "暗証番号", "合言葉", "認証コード", "確認コード",
-    "비밀번호", "비번", "암호", "패스워드", "인증번호", "인증코드", "인증 코드",
+    "解锁码", "安全码", "恢复码", "PIN码", "🔑", "🔐",
+    "パスワード", "パスコード", "暗証番号", "暗証コード", "合言葉", "認証コード", "確認コード", "PINコード", "PIN番号",
+    "비밀번호", "비밀 번호", "비번", "암호", "패스워드", "패스코드", "인증번호", "인증코드", "인증 코드", "핀번호", "PIN 번호",
 )  # fmt: skip
 SPACED_LABELS = tuple(
     first + gap + second
@@ -44,11 +50,12 @@ _ASSIGN = rf"{_SPACE}{{0,16}}(?:={{1,3}}>?|:=?(?!//)|：|＝|->|→)(?:\*\*|__|)
 _CLAUSE = r"(?P<clause>[ \t](?:for|of|to|für|do|da|de|del|du)(?:[ \t][\w@.'’-]{1,40}){1,4}?)?"
 _IS = (
     r"(?:['’]s|[ \t](?:is|was|ist|lautet|est|es|é|has been|used to be)(?:[ \t](?:now|still|set to|changed to|reset to))?"
-    r"|[ \t](?:re)?set to|[ \t]changed to)[ \t]?[:：]?[ \t]{0,4}"
+    r"|[ \t](?:re)?set to|[ \t]changed to|,?[ \t](?:just |please |then )?(?:type|enter|input|use|try|put in))"
+    r"[ \t]?[:：]?[ \t]{0,4}"
 )
 _HAN_IS = (
-    r"[我你他她]?(?:就是|还是|還是|是|(?:已经?|被)?(?:重置|更新|修改|变更|變更|更改|设置|設置|設定|[设設改换換变變])"
-    r"(?:成了?|为了?|為)|叫做?|写的是|为|爲|為|は|が|는|은|가|이|를)[ \t]{0,2}[:：]?[ \t]{0,2}"
+    r"[我你他她]?(?:就是|还是|還是|是|係|(?:请|請)?(?:输入|輸入|填写|填|用|输|打)|(?:已经?|被)?(?:重置|更新|修改|变更|變更|更改|设置|設置|設定|[设設改换換变變])"
+    r"(?:成了?|为了?|為)|叫做?|写的是|为|爲|為|は|が|を|는|은|가|이|를|을)[ \t]{0,2}[:：]?[ \t]{0,2}"
 )
 _VALUE = (
     r"(?!(?i:pass|pwd|secret|token|key)[a-z._-]{0,16}+[=:])"
@@ -67,9 +74,17 @@ _COUNTS = re.compile(
 _DOUBT = re.compile(r"[\"'”’」』]?[ ]?(?:吗|么|嗎|[?？]|か[？?。]|인가|이냐)")
 _LABEL_ALONE = re.compile(r"[\s#*>\-`\"'{\[(\w.$]{0,60}\Z")
 _CALL = re.compile(r"[(]|\b(?:def|const|let|var|return|if|self)\b")
+_CONNECTION = re.compile(
+    r"[\"'](?:[^\"'\n]{0,80}[ ;])?(?:host|server|dbname|database|user|uid|data source)=[^\"'\n]{0,60}\Z",
+    re.IGNORECASE,
+)
 _NEXT_SETTING = re.compile(r";[A-Za-z][A-Za-z ]{1,24}=")
 _NEXT_FLAG = re.compile(r"[\"']?(?:[ \t]+-|[ \t]*(?:[\r\n]|\Z))")
 _PLAIN_WORD_BEFORE = re.compile(r"[a-z] \Z")
+_DASHES = frozenset("-–—")
+_DOTTED_VALUE = re.compile(r"[A-Za-z0-9]+\.[A-Za-z0-9]*[0-9][A-Za-z0-9-]*\Z")
+_SETS_VARIABLE = re.compile(r"(?:\A|\s)(?:set|setx|ENV|ARG|export)[ \t]+[A-Z_]{0,40}\Z")
+_ENDS_LINE = re.compile(r"[ \t]*(?:[\r\n]|\Z)")
 _MEASURE = re.compile(r"[0-9]+(?:[./:][0-9]+)?[A-Za-z%]{0,2}\Z")
 _CREDENTIALS = re.compile(
     r"(?:login|log in|sign in|user(?:name)?|machine|account|as|default)[ \t:=]{1,3}"
@@ -113,7 +128,7 @@ def _english(match: "re.Match[str]") -> Sequence[MatchSpan]:
     whole_name = _name_before(head) + name
     if name.lower() not in FOREIGN_LABELS and strength_of(whole_name) < Strength.SECRET:
         return NOTHING
-    if whole_name.lower() == "pass" and not match["assign"] and not head.endswith(", "):
+    if whole_name.lower() == "pass" and not match["assign"] and not _may_name_value(match, head):
         return NOTHING
     if match["from"] is not None:
         return _change(_FROM_TO.match(text, match.end("name")))
@@ -135,6 +150,14 @@ def _english(match: "re.Match[str]") -> Sequence[MatchSpan]:
     else:
         taken = _stands_apart(match, kind, value, head)
     return ((first, last),) if taken else NOTHING
+
+
+def _may_name_value(match: "re.Match[str]", head: str) -> bool:
+    """Return whether `pass` is no verb here: behind a comma, or between a user and no word."""
+    if head.endswith(", "):
+        return True
+    value = match["quoted"] or match["bare"] or ""
+    return has_digit_and_letter(value) and _CREDENTIALS.search(head.rstrip(", ") + " ") is not None
 
 
 def _name_before(head: str) -> str:
@@ -163,7 +186,8 @@ def _is_assigned(match: "re.Match[str]", kind: str, value: str, head: str) -> bo
     if match["assign"].startswith(",") and not match["name"].isupper():
         return False
     if kind == "quoted":
-        return _is_quoted_value(value, phrase="phrase" in match["name"].lower())
+        named_phrase = any(part in match["name"].lower() for part in ("phrase", "psk"))
+        return _is_quoted_value(value, phrase=named_phrase)
     text, last = match.string, match.start(kind) + len(value)
     if value.isdigit():
         return len(value) <= 20 and not _COUNTS.match(text, last)
@@ -176,7 +200,7 @@ def _is_assigned(match: "re.Match[str]", kind: str, value: str, head: str) -> bo
 
 def _is_word(text: str, value: str, last: int, head: str) -> bool:
     """Return whether a word is no part of code or of a sentence."""
-    if _CALL.search(head) or names_a_secret(value):
+    if (_CALL.search(head) and not _CONNECTION.search(head)) or names_a_secret(value):
         return False
     if text[last : last + 1] in {";", "("} and not _NEXT_SETTING.match(text, last):
         return False
@@ -207,30 +231,48 @@ def _end_of_phrase(text: str, value: str, last: int, head: str) -> int:
 
 def _is_told(match: "re.Match[str]", value: str, last: int) -> bool:
     """Ask of a value in a sentence that no word could stand there: “the password is swordfish” is fiction."""
-    if not is_plain_value(value) or _DOUBT.match(match.string, last):
+    code = not (has_digit_and_letter(value) and _DOTTED_VALUE.match(value))
+    if not is_plain_value(value, code=code) or _DOUBT.match(match.string, last):
         return False
     if value.isdigit():
         return 4 <= len(value) <= 12 and not _COUNTS.match(match.string, last)
+    words = value.split()
+    if len(words) >= 4 and match["quoted"] is not None:
+        is_plain = value.islower() and all(map(str.isalpha, words))
+        return is_plain and len(words) <= 8 and FUNCTION_WORDS.isdisjoint(words)
     return has_digit_and_letter(value) and len(value) >= 5
 
 
 def _stands_apart(match: "re.Match[str]", kind: str, value: str, head: str) -> bool:
     """Take `password Xy12z` and, beside a user, any word: `login bo password walnut`."""
-    if len(value) < 4 or not is_plain_value(value) or _DOUBT.match(match.string, match.end()):
+    code = not (has_digit_and_letter(value) and _DOTTED_VALUE.match(value))
+    if len(value) < 4 or not is_plain_value(value, code=code):
+        return False
+    if _DOUBT.match(match.string, match.end()):
         return False
     last = match.start(kind) + len(value)
     if value.isdigit():
         return match["name"].lower() == "passcode" and not _COUNTS.match(match.string, last)
     if has_digit_and_letter(value) or (has_sign(value) and len(value) >= 6):
         return True
+    return not names_a_secret(value) and _stands_for_value(match, kind, value, head)
+
+
+def _stands_for_value(match: "re.Match[str]", kind: str, value: str, head: str) -> bool:
+    """Take any word behind `set PASSWORD`, `requirepass`, `--password`, a user's name or a dash."""
+    last = match.start(kind) + len(value)
+    if _SETS_VARIABLE.search(head) and match["name"].isupper():
+        return _ENDS_LINE.match(match.string, last) is not None
     if head.lower().endswith("require"):
-        return not names_a_secret(value)
-    if _is_flag(head) and not names_a_secret(value):
+        return True
+    if _is_flag(head):
         return _NEXT_FLAG.match(match.string, last) is not None
     beside_user = _CREDENTIALS.search(head.rstrip(", ") + " ") is not None
+    between = match.string[match.end("name") : match.start(kind)]
+    if not _DASHES.isdisjoint(between) and _LABEL_ALONE.match(head):
+        beside_user = _ENDS_LINE.match(match.string, last) is not None
     return (
         (beside_user or (kind == "quoted" and match["name"].isupper()))
-        and not names_a_secret(value)
         and value.lower() not in FUNCTION_WORDS
         and _ENDS.match(match.string, match.end() if kind == "quoted" else last) is not None
     )
@@ -284,12 +326,24 @@ def _han(match: "re.Match[str]") -> Sequence[MatchSpan]:
     if value.isdigit():
         fewest = 3 if match["assign"] or match["prose"] else 4
         taken = fewest <= len(value) <= 20 and not _COUNTS.match(text, last)
-    elif has_digit_and_letter(value) or (has_sign(value) and len(value) >= 5):
+    elif (
+        has_digit_and_letter(value)
+        or is_numbered_word(value)
+        or (has_sign(value) and len(value) >= 5)
+    ):
         taken = not _COUNTS.match(text, last)
     else:
         chain = "-" in value.strip("-")
         taken = (match["assign"] is not None or chain) and _is_han_word(text, kind, value, last)
     return ((first, last),) if taken else NOTHING
+
+
+def _number_after_colon(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    return NOTHING if _COUNTS.match(match.string, match.end(1)) else (match.span(1),)
+
+
+def _new_code(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    return (match.span(1), match.span(2))
 
 
 def _is_han_word(text: str, kind: str, value: str, last: int) -> bool:
@@ -316,8 +370,52 @@ _AS_HAN_PASSWORD = tuple(
 _LEFT_TO_LABELS = r"(?!p(?:ass)?w(?:or)?d[:=](?:pass|pwd|[ ]?[*]|[ ]?(?=[A-Za-z0-9]{6,64}(?:[\s,;&]|\Z))[A-Za-z]{0,8}[0-9][A-Za-z0-9]{5,63}))"
 _ENGLISH_NAME = (
     rf"{_LEFT_TO_LABELS}(?P<name>password|passwords|passwd|passphrase|passcode|pwd|psk|passwort|kennwort|wachtwoord"
-    r"|mot de passe|contrase[ñn]a|senha|[Пп]ароль|pass|pw|mdp|secret)(?![A-Za-z0-9_,;|\r\n-])"
+    r"|mot de passe|contrase[ñn]a|senha|[Пп]ароль|lösenord|hasło|mật khẩu|kata sandi|[Şş]ifre|pass|p/w|pw|mdp|secret)(?![A-Za-z0-9_,;|\r\n-])"
 )
+
+
+def _near(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the first word behind the name, in its sentence or in the answers to it, that can be no other.
+
+    Not the name of a user: the password of `linwan2019` is something else.
+    """
+    text, place = match.string, match.end()
+    if match[0].isascii() and text[match.start() - 1 : match.start()] in _NAME_BEFORE:
+        return NOTHING
+    line_start = text.rfind("\n", max(0, match.start() - LONGEST_LINE_HEAD), match.start()) + 1
+    for first, last in _windows(text, line_start, place):
+        for word in _ASCII_WORD.finditer(text, first, last):
+            value = word[0].rstrip(_AFTER_VALUE).lstrip(_BEFORE_VALUE)
+            alone_in_brackets = word[0][0] == "(" and word[0].rstrip(".,;")[-1] == ")"
+            sure = is_unsayable(value) or (alone_in_brackets and _is_bracketed(value))
+            if sure and not _USER_JUST_BEFORE.search(text, place, word.start()):
+                start = word.start() + word[0].index(value)
+                return ((start, start + len(value)),)
+    return NOTHING
+
+
+def _is_bracketed(value: str) -> bool:
+    return has_digit_and_letter(value) and value[0].isalpha() and is_plain_value(value)
+
+
+def _windows(text: str, line_start: int, place: int) -> Iterator[MatchSpan]:
+    """Yield where a value may stand: the rest of the sentence, then the next lines if people talk."""
+    sentence = _SENTENCE.match(text, place)
+    end = place if sentence is None else sentence.end()
+    yield place, end
+    line_end = text.find("\n", end, end + LONGEST_LINE_HEAD)
+    is_talk = _TALK.match(text, line_start, place)
+    for _ in range(2 if is_talk else 0):
+        answer = _TALK.match(text, line_end + 1) if line_end >= 0 else None
+        if answer is None:
+            break
+        said = _SENTENCE.match(text, answer.end())
+        last = answer.end() if said is None else said.end()
+        yield answer.end(), last
+        line_end = text.find("\n", last, last + LONGEST_LINE_HEAD)
+    asked = text.find("\n", end, end + 4)
+    if asked > 0 and text[end:asked].rstrip() in {"?", "？"}:
+        yield asked + 1, min(asked + 41, len(text))
 
 
 def _pin(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -336,6 +434,14 @@ def _beside_user(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return ((match.start(1), match.start(1) + len(value)),) if is_sure else NOTHING
 
 
+def _after_user(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the value of `p:` behind `u: name`."""
+    first = max(0, match.start() - LONGEST_LINE_HEAD)
+    if _USER_BEFORE.search(match.string, first, match.start()) is None:
+        return NOTHING
+    return _beside_user(match)
+
+
 def _before_names(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Look back from `(user/password)` for both."""
     first = max(0, match.start() - LONGEST_LINE_HEAD)
@@ -345,6 +451,21 @@ def _before_names(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (found.span(1),)
 
 
+_NEAR_NAMES = (
+    "password", "passwd", "passcode", "passphrase", "pwd", "pw ", "密码", "密碼", "口令", "パスワード", "パスは",
+    "비밀번호", "비번", "패스워드",
+)  # fmt: skip
+_SENTENCE = re.compile(r"(?:[^\n!?。！？.]|[.!?](?!\s|\Z)){0,60}")
+_ASCII_WORD = re.compile(r"[!-~]{6,48}")
+_TALK = re.compile(r"(?:>[ ])?[^\n:：]{0,24}(?:[0-9]{1,2}:[0-9]{2}[^\n:：]{0,32})?[:：>][ \t]?")
+_NAME_BEFORE = frozenset(string.ascii_letters + string.digits + "_.$-")
+_BEFORE_VALUE = "\"'`(*_"
+_AFTER_VALUE = "\"'`)*_,.!?;:"
+_USER_JUST_BEFORE = re.compile(
+    r"(?:\b(?:user(?:name)?|for|of|account|by|login|named|called|id)|用户名?|[账帐賬帳][号號户]|的|ユーザー|アカウント|아이디|계정)[ :：]{0,2}\Z",
+    re.IGNORECASE,
+)
+_USER_BEFORE = re.compile(r"(?<![\w/])u(?:ser|n)?[:=][ ]?[\w.@+-]{1,64}\Z", re.IGNORECASE)
 _PAIR_BEFORE = re.compile(r"(?<![\w/])[\w.@+-]{1,64}[ ]?[/:][ ]?([!-~]{4,64})[ \t]{0,4}[(（]\Z")
 _PINS = (
     "pin is ",
@@ -357,6 +478,9 @@ _PINS = (
     "pin number",
     "pin's ",
     "pin was ",
+    "pin for ",
+    "pin of ",
+    *(f"pin {digit}" for digit in string.digits),
 )
 _CODES = tuple(
     f"{place} code"
@@ -385,7 +509,7 @@ RULES = (
     ),
     RedactionRule(
         "labelled_password",
-        (*HAN_LABELS, *SPACED_LABELS),
+        tuple(map(str.lower, (*HAN_LABELS, *SPACED_LABELS))),
         rf"(?P<name>{'|'.join((*HAN_LABELS, *SPACED_LABELS))})(?:(?P<from>(?=[^\n\x00-\x7f]{{0,4}}[从由從自][ ]?[\"'“‘`「]?[!-~]))"
         rf"|{_ASIDE}(?>(?P<assign>{_ASSIGN})|{_SPACE}{{0,4}}(?P<prose>{_HAN_IS})|{_SPACE}{{0,4}})"
         rf"(?:[A-Za-z0-9_.@-]{{2,40}}[ \t]{{0,2}}/[ \t]{{0,2}})?{_VALUE})",
@@ -396,8 +520,37 @@ RULES = (
     RedactionRule(
         "labelled_pin",
         _PINS,
-        r"(?i)pin(?: code| number)?(?:['’]s[ ]|[ \t]{0,2}(?:is|was|[:：=])[ \t]{0,2})[\"“]?([0-9]{4,8})(?!\w|[.:-]\d|[ ]?%)",
+        r"(?:PIN (?=[0-9]{4}\b)|pin (?=[0-9]{4}(?:[\r\n,.;)]|\Z))|(?i:pin(?: code| number)?(?: (?:for|of)(?: [\w'’-]{1,20}){1,4}?)?(?:['’]s[ ]|[ \t]{0,2}(?:is|was|[:：=])[ \t]{0,2})))"
+        r"[\"“]?([0-9]{4,8})(?!\w|[.:-]\d|[ ]?%)",
         _pin,
+    ),
+    RedactionRule(
+        "labelled_password",
+        _NEAR_NAMES,
+        r"(?i)(?:p(?:assword|asswd|asscode|assphrase|wd|w)|密[码碼]|口令|パス(?:ワード)?|비밀번호|비번|패스워드)(?![A-Za-z0-9_(.\[=\"'-])"
+        r"(?=[^0-9]{0,160}[0-9])",
+        _near,
+        bounded=False,
+        swallows=False,
+    ),
+    RedactionRule(
+        "labelled_pin",
+        ("密码", "密碼", "口令"),
+        r"(?:密[码碼]|口令)(?!长|長|位|次|数|數|有效|期|编|編|重试|錯|错)[^\x00-\x7f\n，。；：]{1,12}[:：][ ]?([0-9]{4,12})(?![0-9.:/-])",
+        _number_after_colon,
+        bounded=False,
+    ),
+    RedactionRule(
+        "labelled_pin",
+        ("combination: ", "combination is ", "combo: ", "combo is "),
+        r"(?i)comb(?:inati)?on?(?:: | is )([0-9]{1,2}(?:[- ][0-9]{1,2}){2,5}|[0-9]{3,8})(?![0-9%])",
+        first_group,
+    ),
+    RedactionRule(
+        "labelled_pin",
+        ("code from ", "pin from ", "combination from "),
+        r"(?i)(?:code|pin|combination) from ([0-9]{4,8}) to ([0-9]{4,8})(?![0-9])",
+        _new_code,
     ),
     RedactionRule(
         "labelled_pin",
@@ -414,6 +567,8 @@ RULES = (
             "credentials：",
             "login:",
             "login：",
+            "auth=",
+            "auth: ",
             "/pass:",
             "/pass：",
             "/password:",
@@ -423,7 +578,7 @@ RULES = (
             "/口令：",
             "/口令:",
         ),
-        r"(?i)[/a-z口令]{3,12}[:：][ \t]{0,4}[\w.@+-]{1,64}[ \t]?[:/][ \t]?([!-~]{3,64}+)",
+        r"(?i)[/a-z口令]{3,12}[:：=][ \t]{0,4}[\w.@+-]{1,64}[ \t]?[:/][ \t]?([!-~]{3,64}+)",
         _beside_user,
         bounded=False,
     ),
@@ -437,11 +592,38 @@ RULES = (
             "log in as ",
             "sign in as ",
             "log in using ",
+            "log in use ",
+            "login use ",
             "login as ",
         ),
-        r"(?i)(?:log|sign)[a-z]{0,4}[ ]?in (?:with|as|using) (?:the )?[\w.@+-]{1,64}"
+        r"(?i)(?:log|sign)[a-z]{0,4}[ ]?in (?:with|as|using|use) (?:the )?[\w.@+-]{1,64}"
         r"(?: / |/| and | with |, |: )(?:the )?(?:password )?[\"'“]?([!-~]{4,64}+)",
         _beside_user,
+    ),
+    RedactionRule(
+        "credential_pair",
+        (
+            "登录用",
+            "登錄用",
+            "登陆用",
+            "登入用",
+            "账号密码",
+            "帐号密码",
+            "帳號密碼",
+            "账户密码",
+            "用户名密码",
+            "账密",
+        ),
+        r"(?:登[录錄陆入]用|[账帐帳賬用][号號户戶密]名?(?:密[码碼])?)[是为:：]?[ \t]{0,4}[\w.@+-]{1,64}[ ]?[/:][ ]?([!-~]{4,64}+)",
+        _beside_user,
+        bounded=False,
+    ),
+    RedactionRule(
+        "credential_pair",
+        (" p: ", " p:", " p=", ",p:", ",p=", "/p:", ";p:"),
+        r"[ ,;/][pP][:=][ ]?([!-~]{4,64}+)",
+        _after_user,
+        bounded=False,
     ),
     RedactionRule(
         "credential_pair",

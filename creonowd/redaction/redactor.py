@@ -35,7 +35,8 @@ from creonowd.redaction.rules import (
 
 MOST_PASSES = 8
 DEEPEST = 16
-SHORT_TEXT = 48
+# As long as a hash: those of an answer that is given again come with every line.
+SHORT_TEXT = 64
 CACHED_TEXTS = 4096
 
 

@@ -23,6 +23,10 @@ _MARKS_A_PLACE = re.compile(
 )
 _IS_A_PLACE = re.compile(r"[<\[{]|%\w+%\Z|\$[a-z_]+\Z|[x*•●○■□.·…?#_=\-\s]*\Z")
 _SIGN, _SIGN_BEFORE_WORD = re.compile("[!@#$%^&*+]"), re.compile(r"[!@#$%^&*+~](?=\w)")
+_NO_PASSWORD = re.compile(
+    r"[()\[\]{}<>=;|/\\:,'’]|\*\*|\.[A-Za-z]{1,5}\Z|\A[A-Z]+-?[0-9.]+(?:-[0-9]+[A-Z]?)?\Z|\A[0-9.,]+-?[A-Za-z]{1,12}\Z|\A[vV]?[0-9]+\.|[0-9]x[0-9]"
+)
+_NUMBERED_WORD = re.compile(r"[A-Za-z]{3,24}_[0-9]{3,8}\Z")
 _JOINT = re.compile("[-_./:]")
 _NO_NAME = re.compile(r"[A-Z]_[A-Z]|[0-9]{6}|\A(?=[A-Za-z]*[0-9])[A-Za-z0-9]+\Z|\A[a-z]{24,}\Z")
 _CODE = re.compile(
@@ -31,13 +35,18 @@ _CODE = re.compile(
 _DOTTED_NAMES = re.compile(
     r"(?:(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+(?![a-z]))++\.)++(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+(?![a-z]))++\Z"
 )
+_INDEXED = re.compile(
+    r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\[(?:-?[0-9]{1,3}|[\"'][\w.-]+[\"'])\]|\(\))\Z"
+)
+_TYPE = re.compile(r"(?:Big)?U?[Ii]nt[0-9]{1,3}(?:_t|(?:Clamped)?Array)?\Z|Float[0-9]{2}Array\Z")
 _CALL = re.compile(r"[(\[](?:[\w.,:=*\"'-]|[(\[]|[)\]](?!\w))*(?<=[()\]])\Z")
 _NAME = re.compile(r"\w{3,}")
 _NUMBER_OR_FLAG = re.compile(r"0[xX][0-9a-fA-F]{1,8}\Z|#[0-9a-fA-F]{3,8}\Z|--[a-z]")
 _SNAKE_CALL = re.compile(r"[a-z]\w*_\w*\(")
 _HUMPS = re.compile(r"(?:[A-Z][a-z]{3,}+){2,}+\Z")
 _TERM = re.compile(
-    r"x509|ed448|(?:x|ed)25519|sha(?:1|224|256|384|512)|md5|base(?:32|64)|utf(?:8|16)|oauth[12]",
+    r"x509|ed448|(?:x|ed)25519|sha(?:1|224|256|384|512)|md5|base(?:32|64)|utf(?:8|16)|oauth[12]"
+    r"|(?:big)?u?int(?:8|16|32|64|128)|float(?:16|32|64)",
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|[\w.+-]+@[\w-]+(?:\.[\w-]+)+\Z|www\.", re.IGNORECASE)
@@ -156,7 +165,7 @@ def is_code(value: str) -> bool:
     expression = _CODE.match(value)
     if expression is None or not (expression[2] or expression[3]):
         return False
-    if _DOTTED_NAMES.match(value) or _SNAKE_CALL.match(value):
+    if _DOTTED_NAMES.match(value) or _SNAKE_CALL.match(value) or _INDEXED.match(value):
         return True
     path, call = expression[1] + expression[2], expression[3] or ""
     return any(map(is_words, _NAME.findall(path + call if _CALL.match(call) else path)))
@@ -199,7 +208,8 @@ def is_secret(value: str, *, digits: bool = False) -> bool:
 
 
 def _is_term(value: str) -> bool:
-    return value.replace("-", "").replace("_", "").lower() in TECHNICAL_TERMS
+    plain = value.replace("-", "").replace("_", "").lower()
+    return plain in TECHNICAL_TERMS or _TYPE.match(value) is not None
 
 
 def _is_no_word(value: str) -> bool:
@@ -255,6 +265,24 @@ def has_digit_and_letter(value: str) -> bool:
     if not digit or not (lower or upper):
         return False
     return "_" not in value or (lower and upper) or not is_words(value)
+
+
+def is_unsayable(value: str) -> bool:
+    """Return whether a value is nothing that a sentence, a file or a model of something is called.
+
+    `Tweed2024` and `n33dle!` are; `iPhone15`, `RFC2898`, `128bit`, `chapter12.md` and `step_2` are not.
+    """
+    if not 6 <= len(value) <= 40 or not has_digit_and_letter(value) or _NO_PASSWORD.search(value):
+        return False
+    if is_stand_in(value) or _is_term(value) or is_reference(value) or names_a_secret(value):
+        return False
+    digits = len(_DIGIT.findall(value))
+    return has_sign(value) or digits >= 3 or _DIGITS_INSIDE.search(value) is not None
+
+
+def is_numbered_word(value: str) -> bool:
+    """Return whether a word ends in a year or a number such as nobody numbers things with: `tsuki_2004`."""
+    return _NUMBERED_WORD.match(value) is not None
 
 
 def has_sign(value: str) -> bool:

@@ -393,8 +393,8 @@ OTHER_WEBHOOKS = (
     ),
     RedactionRule(
         "webhook_url",
-        ("hooks/catch/", "/with/key/", ".ftqq.com/", "api.day.app/"),
-        r"(?:hooks/catch/(?=[0-9]{4,12}/)|/with/key/|\.ftqq\.com/(?=SCT|SCU|sctp)|api\.day\.app/)"
+        ("hooks/catch/", "/with/key/", ".ftqq.com/", "api.day.app/", "/private-"),
+        r"(?:hooks/catch/(?=[0-9]{4,12}/)|/private-(?=[0-9a-f]{32}/)|/with/key/|\.ftqq\.com/(?=SCT|SCU|sctp)|api\.day\.app/)"
         r"([A-Za-z0-9_-]{7,64}+(?:/[A-Za-z0-9]{5,16}(?=[/\s?\"']|\Z)|))",
         _webhook_key,
         bounded=False,

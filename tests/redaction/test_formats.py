@@ -6,7 +6,7 @@ import json
 import pytest
 
 from creonowd.redaction import PLACEHOLDER, redact
-from tests.redaction.samples import fake_secret, wrong_redactions
+from tests.redaction.samples import LABELLED_VALUES, fake_secret, wrong_redactions
 
 LINES = [fake_secret("{B64}", seed) for seed in range(6)] + [fake_secret("{B38}") + "=="]
 
@@ -126,6 +126,76 @@ def test_web_tokens_and_passwords_in_urls_go_and_the_rest_stays() -> None:
     wrong = wrong_redactions(
         (text, text.replace(secret, PLACEHOLDER), pattern_id)
         for pattern_id, text, secret in EXAMPLES
+    )
+
+    assert not wrong, "\n".join(wrong)
+
+
+HEADER_TOKEN = fake_secret("{A40}")
+HEADER_PASSWORD = fake_secret("{A14}")
+BASIC = base64.b64encode(f"bob:{HEADER_PASSWORD}".encode()).decode()
+
+HEADER_EXAMPLES = (
+    (
+        "authorization_header",
+        f"curl -H 'Authorization: Bearer {HEADER_TOKEN}' https://example.com",
+        HEADER_TOKEN,
+    ),
+    ("authorization_header", f"Authorization: Token {HEADER_TOKEN}\nHost: x", HEADER_TOKEN),
+    ("authorization_header", f'"authorization": "{HEADER_TOKEN}", "n": 1', HEADER_TOKEN),
+    ("authorization_header", f"Proxy-Authorization: Basic {BASIC}", BASIC),
+    ("bearer_token", f"then send Bearer {HEADER_TOKEN}.", HEADER_TOKEN),
+    ("basic_credentials", f"credentials go as Basic {BASIC} there", BASIC),
+    ("request_signature", f"X-Amz-Signature={fake_secret('{H64}')}&x=1", fake_secret("{H64}")),
+    ("session_cookie", f"Cookie: theme=dark; sessionid={HEADER_TOKEN}; lang=zh", HEADER_TOKEN),
+    ("session_cookie", f"Set-Cookie: connect.sid={HEADER_TOKEN}; Path=/; HttpOnly", HEADER_TOKEN),
+    ("session_cookie", f"the link has ;jsessionid={HEADER_TOKEN} in it", HEADER_TOKEN),
+)
+
+
+def test_the_secret_goes_and_the_header_stays() -> None:
+    wrong = wrong_redactions(
+        (text, text.replace(secret, PLACEHOLDER), pattern_id)
+        for pattern_id, text, secret in HEADER_EXAMPLES
+    )
+
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("length", [4000, 4090, 5000, 100_000])
+def test_a_cookie_longer_than_a_header_should_be_goes_whole(length: int) -> None:
+    value = fake_secret(f"{{A{length}}}")
+
+    redacted = redact(f"Cookie: theme=dark; sid={value}; lang=en\nok").text
+
+    assert redacted == f"Cookie: theme=dark; sid={PLACEHOLDER}; lang=en\nok"
+
+
+def test_a_header_of_many_sessions_is_read_to_its_end() -> None:
+    values = [fake_secret("{A90}", number) for number in range(2000)]
+
+    redacted = redact("Cookie: " + "; ".join(f"sid={value}" for value in values)).text
+
+    assert redacted == "Cookie: " + "; ".join([f"sid={PLACEHOLDER}"] * len(values))
+
+
+COMMANDS = (
+    "curl -u admin:{} https://example.com",
+    "mysql -u root -p{} wn",
+    "sshpass -p {} ssh a@b",
+    "redis-cli -a {} ping",
+    "docker login -u bob -p {}",
+    "CREATE USER li IDENTIFIED BY '{}';",
+    "echo {} | sudo -S ls",
+    "ConvertTo-SecureString '{}' -AsPlainText -Force",
+)
+
+
+def test_the_password_goes_and_the_command_stays() -> None:
+    wrong = wrong_redactions(
+        (command.replace("{}", value), command.replace("{}", PLACEHOLDER), "command_line_password")
+        for command in COMMANDS
+        for value in LABELLED_VALUES
     )
 
     assert not wrong, "\n".join(wrong)

@@ -65,4 +65,4 @@ def test_of_forms_that_no_rule_was_written_for_nearly_all_go() -> None:
     changed = [text for text in texts if redact(text).text != text]
 
     assert len(leaks(forms)) <= 0.05 * len(forms)
-    assert len(changed) <= 0.015 * len(texts)
+    assert len(changed) <= 0.005 * len(texts)
