@@ -17,9 +17,18 @@ from msgspec.structs import replace
 
 from creonowd.context.language import CHINESE, ManuscriptLanguage, PromptFrame
 from creonowd.errors import DaemonError
-from creonowd.judge.bans import Ban, BannedSpan, ban_in, hits
-from creonowd.judge.narration import Person, PersonFound, find_person, forbidden_person
-from creonowd.judge.terminology import Term, misuses
+from creonowd.judge.rule_judge import (
+    Ban,
+    BannedSpan,
+    Person,
+    PersonFound,
+    Term,
+    ban_in,
+    find_person,
+    forbidden_person,
+    hits,
+    misuses,
+)
 from creonowd.judge.verdict import (
     Checker,
     PromptConstraint,

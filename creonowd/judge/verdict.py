@@ -12,10 +12,10 @@ from creonowd.context.evidence import Decision
 from creonowd.context.fragment import TIMING, FragmentKind, Layer
 from creonowd.context.language import CONSTRAINTS_FILE
 from creonowd.errors import DaemonError, ErrorCode, Wording
-from creonowd.judge.terminology import Term, read_terms
+from creonowd.judge.rule_judge import Term, read_terms
 from creonowd.model import Model
-from creonowd.workspace.buffer import to_utf16, utf16_length
 from creonowd.workspace.creonow_tree import TERMINOLOGY_FILE, CreonowFolder, Tree
+from creonowd.workspace.documents import to_utf16, utf16_length
 from creonowd.workspace.projects import Project
 
 SOURCE = "constraints"
@@ -223,7 +223,11 @@ def add_missing(
     verdict: Verdict, criteria: Criteria, terms: tuple[Term, ...] | None, *, chinese: bool
 ) -> Verdict:
     """Add as unchecked what could not be judged: constraints left out, files that are unreadable."""
-    files = [CONSTRAINTS_FILE] * criteria.unread + [TERMINOLOGY_FILE] * (terms is None)
+    files: list[str] = []
+    if criteria.unread:
+        files.append(CONSTRAINTS_FILE)
+    if terms is None:
+        files.append(TERMINOLOGY_FILE)
     unread = [PromptConstraint(id=file, text=_UNREAD[file].text(chinese=chinese)) for file in files]
     missing = (
         *all_unchecked(criteria.left_out, UncheckedCode.LEFT_OUT, chinese=chinese),

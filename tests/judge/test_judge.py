@@ -8,7 +8,7 @@ import pytest
 from creonowd.context.language import ManuscriptLanguage
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.judge.judge import BATCH, MOST, QUICK, judge, rewrite_instruction
-from creonowd.judge.terminology import Term
+from creonowd.judge.rule_judge import Term
 from creonowd.judge.verdict import (
     REASONS,
     Checker,
