@@ -1,23 +1,28 @@
-"""The requests of one connection: accept or refuse, run within a deadline, answer once, measure."""
+"""The requests of one connection: accept or refuse, run within a deadline, answer once, measure.
 
+This is the one place where exceptions become wire errors.
+"""
+
+import errno
 import math
+import weakref
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import msgspec
 import structlog
 from msgspec import UNSET, Raw
 
-from creonowd.errors import DaemonError, ErrorCode, Wording
+from creonowd.clock import Clock
+from creonowd.errors import DaemonError, ErrorCode, Wording, disk_error
 from creonowd.model import Model
 from creonowd.rpc import messages
-from creonowd.rpc.boundary import as_daemon_error
-from creonowd.rpc.channel import NO_META, Channel, Deadline, Meta, Payload, Role
+from creonowd.rpc.channel import NO_META, Channel, Deadline, Meta, Payload, Role, invalid_payload
 from creonowd.rpc.messages import ErrorStyle, Request
 
 if TYPE_CHECKING:
@@ -165,11 +170,16 @@ def _no_channel(name: str) -> Wording:
 
 
 class Requests:
-    """The requests of one client that have no answer yet."""
+    """The requests of one client that have no answer yet.
+
+    A connection and its parts hold on to each other in no circle once it has ended: it goes at once.
+    Thousands of strangers a second would else be left to the garbage collector, which then stops
+    everybody for as long as it takes to find them.
+    """
 
     def __init__(self, server: "Server", connection: "Connection") -> None:
         self._server = server
-        self._connection = connection
+        self._weak_connection = weakref.ref(connection)
         self._pending: dict[Any, PendingRequest] = {}
         self._waiting: deque[PendingRequest] = deque()
         self._postponed = 0
@@ -178,6 +188,13 @@ class Requests:
         self._watched = False
         self._refusals: Counter[str] = Counter()
         self.bytes_in_flight = 0
+
+    @property
+    def _connection(self) -> "Connection":
+        """The connection, which every request in flight keeps by where its answer goes."""
+        connection = self._weak_connection()
+        assert connection is not None
+        return connection
 
     @property
     def in_flight(self) -> int:
@@ -330,6 +347,8 @@ class Requests:
     def stop(self, reason: StopReason) -> None:
         """Stop everything in flight; waiting requests are answered at once."""
         waiting, self._waiting = self._waiting, deque()
+        if reason is StopReason.GONE:
+            self._session = None
         for pending in list(self._pending.values()):
             pending.stop(reason)
         for pending in waiting:
@@ -394,6 +413,8 @@ class Requests:
         host = self._server.host
         if host.loading:
             return self._connection
+        if not self._connection.connected:
+            return host.session(self._connection)
         if self._session is None:
             self._session = host.session(self._connection)
         return self._session
@@ -505,6 +526,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.counters: Counter[str] = Counter()
+        self.answered = 0
         self._channels: dict[str, _ChannelRecord] = {}
 
     def start(self, channel: str) -> None:
@@ -516,6 +538,7 @@ class Metrics:
         record = self._of(channel)
         record.in_flight -= 1
         record.count += 1
+        self.answered += 1
         record.seconds.append(seconds)
         if code is not None:
             record.errors[code] += 1
@@ -549,3 +572,57 @@ def _summary(record: _ChannelRecord) -> ChannelMetrics:
         p95_ms=p95,
         p99_ms=p99,
     )
+
+
+_DISK_CODES = {ErrorCode.STORAGE_FULL, ErrorCode.IO_ERROR}
+_DISK_ERRORS = {
+    *(errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT),
+    *(errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM),
+}
+
+
+def as_daemon_error(error: Exception, channel: str, clock: Clock) -> DaemonError:
+    """Turn what a handler raised into the error that the client gets.
+
+    Of an unexpected exception the client gets only a reference; the log has the rest under it.
+    """
+    for cause in causes(error):
+        if isinstance(cause, OSError) and cause.errno in _DISK_ERRORS:
+            return _log_disk_error(disk_error(cause, "a file"), channel)
+        if isinstance(cause, DaemonError):
+            return _without_frames(_log_disk_error(cause, channel))
+        if isinstance(cause, msgspec.ValidationError):
+            return invalid_payload(cause)
+    reference = clock.new_id("err")
+    log.error("internal_error", channel=channel, reference=reference, exc_info=error)
+    return DaemonError(
+        ErrorCode.INTERNAL,
+        Wording(
+            f"Something went wrong inside the daemon; main.log has it under {reference}.",
+            f"守护进程内部出错；main.log 中的编号为 {reference}。",
+        ),
+        reference=reference,
+    )
+
+
+def _without_frames(error: DaemonError) -> DaemonError:
+    """Cut an error off from where it was raised: its frames would keep a whole payload in memory."""
+    error.__context__ = None
+    return error.with_traceback(None)
+
+
+def _log_disk_error(error: DaemonError, channel: str) -> DaemonError:
+    """Log an error of the disk, and return it."""
+    if error.code in _DISK_CODES and "reason" in error.details:
+        log.warning("disk_refused", channel=channel, code=error.code, **error.details)
+    return error
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors inside a group of errors, or the error itself."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        for inner in group.exceptions:
+            yield from causes(inner)
+    else:
+        yield error

@@ -81,9 +81,11 @@ class StreamWire(asyncio.BufferedProtocol):
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the connection."""
+        """End the connection, and let go of it."""
         if self._connection is not None:
             self._connection.disconnect()
+        self._connection = self._transport = None
+        self._batch.close()
 
     def pause_writing(self) -> None:
         """Keep events back: the client does not read."""

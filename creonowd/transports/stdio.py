@@ -359,6 +359,7 @@ class _ThreadReader:
         self._loop = asyncio.get_running_loop()
         # That of a thread would not say that anyio runs, and no task could be started from it.
         self._context = copy_context()
+        self._input = _take_stdin()
         self._may_read = threading.Event()
         self._may_read.set()
         threading.Thread(target=self._run, name="stdin", daemon=True).start()
@@ -379,7 +380,7 @@ class _ThreadReader:
         while True:
             self._may_read.wait()
             try:
-                data = os.read(0, READ_BYTES)
+                data = os.read(self._input, READ_BYTES)
             except OSError:
                 data = b""
             handled = threading.Event()
@@ -399,6 +400,24 @@ class _ThreadReader:
                 self._wire.eof_received()
         finally:
             handled.set()
+
+
+def _take_stdin() -> int:
+    """Return the descriptor to read from; on Windows standard input itself becomes the null device.
+
+    A library that is loaded there asks what standard input is, and would wait until the thread
+    that reads the pipe has something: the first search loaded numpy and never ended.
+    """
+    if sys.platform != "win32":
+        return 0
+    import msvcrt
+
+    taken = os.dup(0)
+    msvcrt.setmode(taken, os.O_BINARY)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return taken
 
 
 class _ThreadWriter:

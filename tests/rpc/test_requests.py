@@ -1,5 +1,6 @@
 """Requests are admitted, run, and answered exactly once, or not at all if nobody asked."""
 
+import errno
 import gc
 import threading
 import weakref
@@ -12,10 +13,18 @@ import pytest
 import structlog
 from anyio import to_thread
 
+from creonowd.clock import SteppingClock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Empty, Params, Result
 from creonowd.rpc.channel import Channel, Role
-from creonowd.rpc.requests import LATENCIES, RENDERER_BYTES, RENDERER_RUNNING, Metrics, percentile
+from creonowd.rpc.requests import (
+    LATENCIES,
+    RENDERER_BYTES,
+    RENDERER_RUNNING,
+    Metrics,
+    as_daemon_error,
+    percentile,
+)
 from creonowd.rpc.server import Server
 from testing.clients import PATIENCE, Client, in_memory
 
@@ -254,3 +263,24 @@ async def test_a_request_that_failed_keeps_nothing_in_memory(server: Server) -> 
 
     assert error.code == "NOT_FOUND"
     assert kept == [None]
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (errno.EMFILE, ErrorCode.IO_ERROR),
+        (errno.EROFS, ErrorCode.IO_ERROR),
+        (errno.EACCES, ErrorCode.IO_ERROR),
+        (errno.ENOSPC, ErrorCode.STORAGE_FULL),
+        (errno.ENOENT, ErrorCode.INTERNAL),
+    ],
+)
+def test_what_the_disk_refused_is_reported_without_saying_where(
+    number: int, code: ErrorCode
+) -> None:
+    refusal = OSError(number, "refused", "/home/someone/secret place")
+
+    error = as_daemon_error(ExceptionGroup("several", [refusal]), "a:channel", SteppingClock())
+
+    assert error.code is code
+    assert "secret place" not in f"{error.message} {error.details}"

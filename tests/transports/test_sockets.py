@@ -1,9 +1,11 @@
 """The socket is for its own user: whoever else gets hold of it is turned away unheard."""
 
+import gc
 import os
 import socket
 import sys
 import tempfile
+import weakref
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,6 +47,25 @@ async def test_another_user_is_turned_away(server: Server, user: int, answers: i
         listener.close()
 
     assert answer.count(b"pong") == answers
+
+
+async def test_a_connection_that_has_ended_is_gone_at_once(server: Server) -> None:
+    """Strangers may come by the thousand; what they leave to the garbage collector stops everybody."""
+    from creonowd.transports import sockets
+
+    gc.disable()
+    try:
+        async with sockets.listen_tcp(server) as port:
+            with socket.create_connection(("127.0.0.1", port)) as client, anyio.fail_after(60):
+                guess = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"token":"no"}}\n'
+                client.sendall(PING + guess)
+                assert await anyio.to_thread.run_sync(client.recv, 4096)
+                left = weakref.ref(next(iter(server.connections)))
+            with anyio.fail_after(60):
+                while left() is not None:
+                    await anyio.lowlevel.checkpoint()
+    finally:
+        gc.enable()
 
 
 async def test_a_path_too_long_for_a_socket_is_reported(server: Server, tmp_path: Path) -> None:
