@@ -36,9 +36,8 @@ from creonowd.context.manuscript import Manuscript
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Plan, Summary, previous_start, shows_document
 from creonowd.context.prompt_blocks import PromptPlace, prompt_places
-from creonowd.context.rules_layer import how_often, mentioned_entities
 from creonowd.context.source import Failure, Source, SourceResults, gather, in_time, wanted_sources
-from creonowd.context.system_prompt import (
+from creonowd.context.stable_prefix import (
     PreparedRules,
     PreparedSettings,
     RedactedRules,
@@ -47,17 +46,19 @@ from creonowd.context.system_prompt import (
     SystemPromptInput,
     count_rules,
     count_settings,
+    how_often,
+    mentioned_entities,
     redact_rules,
     redact_settings,
     system_prompt,
 )
+from creonowd.context.story_spans import Untimely
 from creonowd.context.text_tools import (
     CachingTokenizer,
     NotInMemoryError,
     TextTools,
     TokenizerFailedError,
 )
-from creonowd.context.timeline import Untimely
 from creonowd.context.units import (
     MAX_INPUT_TOKENS,
     UNIT_WORK,
@@ -84,7 +85,7 @@ from creonowd.context.window import surroundings_of
 from creonowd.errors import WarningCode, Wording
 from creonowd.model import Model
 from creonowd.text import count_line_ends, file_stem
-from creonowd.tokens.tokenizer import ByteTokenizer, Counts
+from creonowd.tokens.tokenizer import ByteTokenizer, PendingCounts
 
 BATCH = 500
 
@@ -284,7 +285,7 @@ def count(
     plan: Plan,
     redacted: RedactedCandidates,
     settings: PreparedSettings | RedactedSettings,
-    settings_counts: Counts,
+    settings_counts: PendingCounts,
     tools: TextTools,
 ) -> CountedCandidates:
     """Count everything exactly; the settings last, which other threads count meanwhile."""
@@ -365,11 +366,13 @@ def trim(
     rules = counted.rules
     mentioned: frozenset[str] = frozenset()
     often: tuple[tuple[str, int], ...] = ()
+    earlier: tuple[tuple[str, int], ...] = ()
     if plan.document is not None and rules.tokens > plan.allowances.rules_line:
         tools.spend(len(plan.document.text) // 16)
         mentions = tools.memory.mentions
         mentioned = mentioned_entities(rules.entities, plan.document.text, mentions)
         often = how_often(rules.entities, plan.document.text, mentions)
+        earlier = gathered.earlier
     given = SystemPromptInput(
         rules=gathered.fragments[Layer.RULES],
         settings=gathered.fragments[Layer.SETTINGS],
@@ -377,6 +380,7 @@ def trim(
         allowances=plan.allowances,
         mentioned=mentioned,
         often=often,
+        earlier=earlier,
         states=gathered.states,
     )
     stable = system_prompt(given, rules, counted.settings, tools)

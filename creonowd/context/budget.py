@@ -3,6 +3,7 @@
 import math
 from decimal import Decimal
 from enum import StrEnum
+from functools import lru_cache
 from typing import TypeVar
 
 from msgspec import UNSET, UnsetType, structs
@@ -17,6 +18,7 @@ from creonowd.tokens.tables import DEFAULT_ENCODING
 LARGEST_TOTAL = 64_000
 # What a model that thinks may write by default: its reasoning counts as output.
 THINKING_RESERVE = 8_000
+KEPT_PROFILES = 64
 INCONSISTENT = Wording(
     "must be the window less the system prompt and the output reserve",
     "须等于窗口减去系统提示与输出预留",
@@ -136,7 +138,8 @@ class Allowances(Model, cache_hash=True):
     """What a profile allows: the total, each layer's minimum and share, the layers that are off.
 
     `rules_ratio` is how far the Rules line rises with the total. `long` says that chapters are
-    told as a whole.
+    told as a whole. `factor` is what the total of the profile was divided by, because the model
+    counts otherwise than we do.
     """
 
     total: int
@@ -145,6 +148,7 @@ class Allowances(Model, cache_hash=True):
     off: frozenset[Layer] = frozenset()
     rules_ratio: float = 0.0
     long: bool = False
+    factor: float = 1.0
 
     def minimum(self, layer: Layer) -> int:
         """Return the tokens that a layer is promised."""
@@ -159,6 +163,10 @@ class Allowances(Model, cache_hash=True):
         """The Rules line L."""
         return self.share(Layer.RULES)
 
+    def profile_total(self, total: int) -> int:
+        """Return the least total of a profile that allows so many tokens by our count."""
+        return math.ceil(total * Decimal(repr(self.factor)))
+
     def more_for_rules(self, tokens: int) -> int | None:
         """Return by how much the total must grow to raise the Rules line so far; None if never."""
         if not self.rules_ratio:
@@ -167,8 +175,9 @@ class Allowances(Model, cache_hash=True):
         return math.ceil(line) - self.total
 
 
-def allowances_of(profile: BudgetProfile) -> Allowances:
-    """Return what trimming needs of a profile."""
+@lru_cache(maxsize=KEPT_PROFILES)
+def allowances_of(profile: BudgetProfile, factor: float = 1.0) -> Allowances:
+    """Return what trimming needs of a profile; `factor` is that of `apply_correction`."""
     budgets = [getattr(profile.layers, layer) for layer in Layer]
     return Allowances(
         total=profile.total_budget_tokens,
@@ -177,6 +186,7 @@ def allowances_of(profile: BudgetProfile) -> Allowances:
         off=frozenset(layer for layer in Layer if is_off(profile, layer)),
         rules_ratio=profile.layers.rules.ratio,
         long=profile.kind is BudgetKind.LONG,
+        factor=factor,
     )
 
 
@@ -198,6 +208,8 @@ class Budget(Model):
 
     profile: BudgetProfile
     warnings: tuple[Caution, ...] = ()
+    factor: float = 1.0
+    """What the profile's total was divided by."""
 
     def in_language(self, language: Language) -> BudgetProfile:
         """Return the profile with its warnings, in a client's language."""
@@ -316,7 +328,8 @@ def apply_correction(budget: Budget, correction: CountCorrection | None) -> Budg
     minimums = sum(getattr(profile.layers, name).minimum_tokens for name in Layer)
     total = corrected_total(profile.total_budget_tokens, correction)
     total = min(max(total, minimums), LARGEST_TOTAL)
-    return structs.replace(budget, profile=structs.replace(profile, total_budget_tokens=total))
+    corrected = structs.replace(profile, total_budget_tokens=total)
+    return structs.replace(budget, profile=corrected, factor=correction.factor)
 
 
 class LayerChange(Model):

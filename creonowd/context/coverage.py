@@ -15,10 +15,9 @@ from creonowd.context.assemble import Assembly
 from creonowd.context.evidence import Decision
 from creonowd.context.fragment import Action, FragmentKind, Rule
 from creonowd.context.language import WORD
-from creonowd.context.numerals import chapter_of
 from creonowd.context.plan import Plan
 from creonowd.context.prompt_spans import PieceKind, Positions, kind_of
-from creonowd.context.story import StoryDocument
+from creonowd.context.story import StoryDocument, chapter_of
 from creonowd.model import Model
 from creonowd.redaction import RedactionEvidence
 from creonowd.text import file_stem
@@ -165,7 +164,7 @@ def coverage(
     chinese: bool = False,
 ) -> Coverage:
     """Return what an assembly shows of the documents whose texts are given."""
-    plan, told = assembly.plan, _told(assembly)
+    plan, told = assembly.plan, _told_by_document(assembly)
     marks = _marks(assembly)
     every = (*plan.story.documents, *plan.story.outside)
     listed = [
@@ -228,7 +227,7 @@ def _length(plan: Plan) -> int:
     return 0 if document is None else len(document.front_matter) + len(document.text)
 
 
-def _told(assembly: Assembly) -> dict[str, Literal["full", "brief", "left_out"]]:
+def _told_by_document(assembly: Assembly) -> dict[str, Literal["full", "brief", "left_out"]]:
     """Return by document how the story so far tells of it."""
     told: dict[str, Literal["full", "brief", "left_out"]] = {}
     parts = [one for one in assembly.decisions() if one.fragment.kind is FragmentKind.SYNOPSIS]

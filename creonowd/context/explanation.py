@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType, field
 
 from creonowd.context.assemble import Assembly
 from creonowd.context.evidence import Decision
-from creonowd.context.fragment import Layer, Reason, Rule, rank_key
+from creonowd.context.fragment import FragmentKind, Layer, Reason, Rule, rank_key
 from creonowd.context.plan import Need
 from creonowd.context.prompt_spans import PieceKind, kind_of
 from creonowd.errors import Wording
@@ -93,7 +93,7 @@ class RemedyKind(StrEnum):
     MENTION = "mention"
     """Mention `name` in the text, or in the request."""
     INCLUDE_FILE = "include_file"
-    """Stop ignoring the file `path`."""
+    """Stop ignoring the file `path`: take out or change `line` of `ignoreFile`."""
     WAIT = "wait"
     """Try again in a moment."""
     WRITE_DOWN = "write_down"
@@ -113,6 +113,8 @@ class Remedy(Model):
     """The file to change, relative to the project."""
     line: int | UnsetType = UNSET
     """The line to look at."""
+    ignore_file: str | UnsetType = UNSET
+    """The ignore file that hides `path`, relative to the project; absent if none does."""
     inject: str | UnsetType = UNSET
     """The value to set."""
     need: Need | UnsetType = UNSET
@@ -245,7 +247,8 @@ def best_decision(decisions: Sequence[Decision]) -> Decision | None:
 def rivals(assembly: Assembly, decision: Decision) -> list[Decision]:
     """Return the candidates that a decision was ranked among, the best first; none if it was not.
 
-    Retrieved text is ranked by its score, settings by their confidence.
+    Retrieved text is ranked by its score, settings by their confidence, people by how often they
+    are mentioned.
     """
     layer = decision.evidence.layer
     ranked = [one for one in assembly.layers[layer].decisions if _is_ranked(one, assembly)]
@@ -255,6 +258,10 @@ def rivals(assembly: Assembly, decision: Decision) -> list[Decision]:
         return sorted(ranked, key=_chunk_rank)
     if layer is Layer.SETTINGS:
         return sorted(ranked, key=lambda one: (not one.fragment.pinned, -_confidence(one)))
+    if decision.fragment.kind is FragmentKind.ENTITY:
+        people = [one for one in ranked if one.fragment.kind is FragmentKind.ENTITY]
+        order = assembly.system_prompt.ranking
+        return sorted(people, key=lambda one: order.key(one.fragment))
     return []
 
 
@@ -281,6 +288,10 @@ IS_NOWHERE = Wording("{0} stands nowhere in your project.", "你的项目里没�
 RANKED = Wording(
     "{0} is left out: it is number {1} of {2}, and only {3} had room.",
     "没带上{0}：它排第 {1}（共 {2}），只放得下 {3} 个。",
+)
+RANKED_IN_VAIN = Wording(
+    "{0} is left out: it is number {1} of {2}, and none of them had room.",
+    "没带上{0}：它排第 {1}（共 {2}），一个也放不下。",
 )
 MORE_WOULD_DO = Wording(" {} more tokens would do.", "再多 {} 个 token 就放得下。")
 NO_ROOM = Wording("{0} is left out: there was no room.", "没带上{0}：放不下。")

@@ -17,7 +17,7 @@ from creonowd.context.fragment import Action, Extent, Layer, Reason, Rule
 from creonowd.context.language import FRAMES
 from creonowd.context.prompt_spans import PieceKind, PromptText, kind_of
 from creonowd.context.result import LayerSummary, ModelTarget, Provenance, provenance, summary
-from creonowd.context.system_prompt import PrefixComparison
+from creonowd.context.stable_prefix import PrefixComparison
 from creonowd.errors import Language
 from creonowd.model import Model
 
@@ -248,7 +248,7 @@ def inspect(
             }
         ),
         totals=_totals(assembly),
-        held=_held(assembly),
+        held=_held_tokens(assembly),
         inspect_meta=meta,
         prompt=shown.prompt,
         coverage=shown.coverage,
@@ -256,7 +256,7 @@ def inspect(
     )
 
 
-def _held(assembly: Assembly) -> HeldTokens:
+def _held_tokens(assembly: Assembly) -> HeldTokens:
     allowances = assembly.plan.allowances
     left = allowances.total - assembly.tokens
     held: list[int] = []
@@ -312,7 +312,10 @@ def _fits_with(allowances: Allowances, decision: Decision, first_short: int) -> 
         return None
     in_rules = decision.evidence.layer is Layer.RULES
     more = allowances.more_for_rules(decision.fits_with) if in_rules else decision.fits_with
-    return None if more is None or allowances.total + more > LARGEST_TOTAL else more
+    if more is None:
+        return None
+    needed = allowances.profile_total(allowances.total + more)
+    return needed - allowances.profile_total(allowances.total) if needed <= LARGEST_TOTAL else None
 
 
 def _growth_order(decision: Decision) -> int:

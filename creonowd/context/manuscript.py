@@ -10,7 +10,7 @@ from itertools import accumulate, chain
 from typing import NamedTuple
 
 from creonowd.context.evidence import add_up
-from creonowd.context.text_tools import RedactedText, TextTools
+from creonowd.context.text_tools import PartSums, RedactedText, TextTools
 from creonowd.redaction import RedactionEvidence
 from creonowd.redaction.split_points import SHORT_TEXT, SplitPoint, all_split_points, split_points
 from creonowd.tokens.boundaries import adds_up
@@ -152,13 +152,15 @@ class CountedText(NamedTuple):
     """Consecutive segments as they may be sent, with the tokens of their text.
 
     The text consists of parts whose tokens add up: `starts` are their offsets, `sums[i]` the
-    tokens of the parts before the i-th, the last sum those of all. `offsets` are where the
-    segments begin in the text; of one that is read from its middle on, where it would begin.
+    tokens of the parts before the i-th, the last sum those of all. `borders` are those of the
+    offsets where a segment begins. `offsets` are where the segments begin in the text; of one
+    that is read from its middle on, where it would begin.
     """
 
     text: str
-    starts: tuple[int, ...]
-    sums: tuple[int, ...]
+    starts: list[int]
+    sums: list[int]
+    borders: list[int]
     segments: tuple[Segment, ...]
     offsets: tuple[int, ...]
 
@@ -167,13 +169,21 @@ class CountedText(NamedTuple):
         """The tokens of the whole text."""
         return self.sums[-1]
 
-    def part_at(self, offset: int) -> int:
-        """Return the index of the part that an offset lies in."""
-        return bisect_right(self.starts, offset) - 1
+    def tokens_from(self, offset: int, before: str, tools: TextTools) -> int:
+        """Count the text from an offset on, behind another: its first part anew."""
+        part = bisect_right(self.starts, offset)
+        end = self.starts[part] if part < len(self.starts) else len(self.text)
+        return tools.count(before + self.text[offset:end]) + self.tokens - self.sums[part]
 
-    def end_of(self, part: int) -> int:
-        """Return the offset at which a part ends."""
-        return self.starts[part + 1] if part + 1 < len(self.starts) else len(self.text)
+    def tokens_to(self, offset: int, after: str, tools: TextTools) -> int:
+        """Count the text up to an offset, before another: its last part anew."""
+        part = last_part(self.text, self.starts, offset, after)
+        return self.sums[part] + tools.count(self.text[self.starts[part] : offset] + after)
+
+    def border_after(self, offset: int) -> int:
+        """Return where the segment ends that an offset lies in."""
+        border = bisect_right(self.borders, offset)
+        return self.borders[border] if border < len(self.borders) else len(self.text)
 
     def offset_of(self, position: int) -> int:
         """Return where a raw position lies in the text."""
@@ -199,15 +209,15 @@ def read_before(
     stand behind it.
     """
     nearest = manuscript.segment_at(position)
-    segments, texts = [nearest], [nearest.text[: nearest.offset_of(position)] + "\n"]
-    tokens = tools.count(texts[0])
+    segments, parts = [nearest], [_cut_after(nearest.text, nearest.offset_of(position), tools)]
+    tokens = parts[0].tokens
     for segment in manuscript.segments_before(nearest):
         if tokens > (USUAL_TOKENS if segment.end <= floor else most):
             break
         segments.append(segment)
-        texts.append(segment.text)
-        tokens += tools.count(segment.text)
-    return _count(segments[::-1], texts[::-1], tools)
+        parts.append(_SummedText(segment.text, tools.part_sums(segment.text)))
+        tokens += parts[-1].tokens
+    return _count(segments[::-1], parts[::-1], tools)
 
 
 def read_after(
@@ -226,33 +236,88 @@ def read_after(
     """
     nearest = manuscript.segment_at(position)
     skipped = nearest.offset_of(position)
-    segments, texts = [nearest], [heading + nearest.text[skipped:]]
-    tokens = tools.count(texts[0])
+    segments, parts = [nearest], [_cut_before(nearest.text, skipped, heading, tools)]
+    tokens = parts[0].tokens
     for segment in manuscript.segments_after(nearest):
         if tokens > (USUAL_TOKENS if segment.start >= ceiling else most):
             break
         segments.append(segment)
-        texts.append(segment.text)
-        tokens += tools.count(segment.text)
-    counted = _count(segments, texts, tools)
+        parts.append(_SummedText(segment.text, tools.part_sums(segment.text)))
+        tokens += parts[-1].tokens
+    counted = _count(segments, parts, tools)
     return counted._replace(offsets=(len(heading) - skipped, *counted.offsets[1:]))
 
 
-def _count(segments: Sequence[Segment], texts: Sequence[str], tools: TextTools) -> CountedText:
-    parts: list[str] = []
-    for text in texts:
-        if parts and not adds_up(parts[-1], text):
-            parts[-1] += text
-        else:
-            parts.append(text)
-    return CountedText(
-        text="".join(parts),
-        starts=_starts(parts),
-        sums=tuple(accumulate(map(tools.count, parts), initial=0)),
-        segments=tuple(segments),
-        offsets=_starts(texts),
+class _SummedText(NamedTuple):
+    """A text and the sums of its parts."""
+
+    text: str
+    parts: PartSums
+
+    @property
+    def tokens(self) -> int:
+        return self.parts.sums[-1]
+
+
+def _cut_after(text: str, end: int, tools: TextTools) -> _SummedText:
+    """Return a text up to an offset and a newline; only its last part is counted anew."""
+    starts, sums = tools.part_sums(text)
+    last = last_part(text, starts, end, "\n")
+    tokens = tools.count(text[starts[last] : end] + "\n")
+    parts = PartSums(starts[: last + 1], [*sums[: last + 1], sums[last] + tokens])
+    return _SummedText(text[:end] + "\n", parts)
+
+
+def _cut_before(text: str, start: int, heading: str, tools: TextTools) -> _SummedText:
+    """Return a text from an offset on behind a heading; only its first part is counted anew."""
+    starts, sums = tools.part_sums(text)
+    second = bisect_right(starts, start)
+    end = starts[second] if second < len(starts) else len(text)
+    tokens, shift = tools.count(heading + text[start:end]), len(heading) - start
+    gained = tokens - sums[second]
+    parts = PartSums(
+        [0, *(at + shift for at in starts[second:])],
+        [0, tokens, *(gained + each for each in sums[second + 1 :])],
     )
+    return _SummedText(heading + text[start:], parts)
 
 
-def _starts(texts: Sequence[str]) -> tuple[int, ...]:
-    return tuple(accumulate(map(len, texts), initial=0))[:-1]
+def last_part(text: str, starts: Sequence[int], end: int, after: str) -> int:
+    """Return the last part that begins before an offset and adds up if the text is cut there."""
+    part = bisect_left(starts, end) - 1
+    while part > 0:
+        start = starts[part]
+        if adds_up(text[start - 1 : start], text[start:end] + after):
+            return part
+        part -= 1
+    return 0
+
+
+def _count(
+    segments: Sequence[Segment], texts: Sequence[_SummedText], tools: TextTools
+) -> CountedText:
+    """Put texts together; where two do not add up, the parts that meet there are one."""
+    whole = "".join(each.text for each in texts)
+    starts: list[int] = []
+    sums = [0]
+    borders: list[int] = []
+    offset = 0
+    for text, (own, counts) in texts:
+        if not starts or adds_up(whole[max(0, offset - 1) : offset], text):
+            borders.append(offset)
+            first, gained = 0, sums[-1]
+        else:
+            end = offset + (own[1] if len(own) > 1 else len(text))
+            sums[-1] = sums[-2] + tools.count(whole[starts[-1] : end])
+            first, gained = 1, sums[-1] - counts[1]
+        starts += [offset + at for at in own[first:]]
+        sums += [gained + each for each in counts[first + 1 :]]
+        offset += len(text)
+    return CountedText(
+        text=whole,
+        starts=starts,
+        sums=sums,
+        borders=borders,
+        segments=tuple(segments),
+        offsets=tuple(accumulate((len(each.text) for each in texts), initial=0))[:-1],
+    )

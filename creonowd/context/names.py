@@ -26,6 +26,7 @@ _COMPOUND = frozenset(
     str.split(
         "欧阳 司马 上官 诸葛 司徒 东方 独孤 南宫 夏侯 尉迟 皇甫 慕容 令狐 长孙 宇文 轩辕 公孙 端木"
         " 百里 东郭 西门 呼延 申屠 太史 淳于 濮阳 钟离 鲜于 闾丘 完颜 耶律 纳兰 拓跋 赫连 澹台"
+        " 司空 司寇 万俟 公冶 公羊 公西 宗政 仲孙 太叔 闻人 南门 巫马 漆雕 颛孙 羊舌 左丘 乐正 叶赫"
     )
 )
 _SURNAMES = frozenset(
@@ -51,7 +52,9 @@ _HONORIFICS = frozenset(
         " king queen prince princess duke duchess count countess baron baroness saint st the"
     )
 )
+_SUFFIXES = frozenset(str.split("jr sr junior senior esq phd md ii iii iv vi vii viii ix"))
 _PARTICLES = frozenset(str.split("de du des la le van von der den di da dos del of and"))
+_NO_NAMES = _HONORIFICS | _PARTICLES | _SUFFIXES
 _DOTS = re.compile(r"[·•・‧\s]+")
 _HAN = re.compile(r"[\u3400-\u9fff\U00020000-\U0003ffff]+")
 _SHORTEST_WORD = 3
@@ -158,6 +161,23 @@ class NameParts(NamedTuple):
 
 def unambiguous_parts(names: Mapping[str, Sequence[str]]) -> NameParts:
     """Return by character which parts of its names mean nobody else."""
+    parts: dict[str, list[str]] = defaultdict(list)
+    ambiguous: dict[str, tuple[str, ...]] = {}
+    for part, characters in sorted(_claims(names).items()):
+        if len([one for one in characters if part in names[one][1:]]) == 1:
+            # As an alias its author has said whose it is.
+            continue
+        if len(characters) > 1:
+            ambiguous[part] = tuple(sorted(characters))
+            continue
+        (character,) = characters
+        if part not in names[character]:
+            parts[character].append(part)
+    return NameParts({character: tuple(found) for character, found in parts.items()}, ambiguous)
+
+
+def _claims(names: Mapping[str, Sequence[str]]) -> dict[str, set[str]]:
+    """Return by part of a name who could be called so."""
     claims: dict[str, set[str]] = defaultdict(set)
     for character, own in names.items():
         for name in own:
@@ -167,16 +187,7 @@ def unambiguous_parts(names: Mapping[str, Sequence[str]]) -> NameParts:
         for name in own:
             if name in claims:
                 claims[name].add(character)
-    parts: dict[str, list[str]] = defaultdict(list)
-    ambiguous: dict[str, tuple[str, ...]] = {}
-    for part, characters in sorted(claims.items()):
-        if len(characters) > 1:
-            ambiguous[part] = tuple(sorted(characters))
-            continue
-        (character,) = characters
-        if part not in names[character]:
-            parts[character].append(part)
-    return NameParts({character: tuple(found) for character, found in parts.items()}, ambiguous)
+    return claims
 
 
 @lru_cache(maxsize=4096)
@@ -204,8 +215,9 @@ def _given_name(name: str) -> str:
 
 
 def _word_parts(words: Sequence[str]) -> set[str]:
-    """Return the first and the last of several words, titles and particles aside."""
-    named = [w for w in words if w.rstrip(".").casefold() not in _HONORIFICS | _PARTICLES]
+    """Return the first and the last of several words, titles, particles and suffixes aside."""
+    bare = [word.rstrip(",") for word in words]
+    named = [word for word in bare if word.rstrip(".").casefold() not in _NO_NAMES]
     return {word for word in (*named[:1], *named[-1:]) if _can_stand_alone(word)}
 
 

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from creonowd.context.evidence import Decision
 from creonowd.context.fragment import FragmentKind, Layer
 from creonowd.context.language import title
-from creonowd.context.system_prompt import SystemPrompt
+from creonowd.context.stable_prefix import SystemPrompt
 from creonowd.context.text_tools import TextTools
 from creonowd.context.user_content import UserContent
 from creonowd.tokens.boundaries import LINE_START
@@ -71,16 +71,16 @@ def _parts(user: UserContent, tools: TextTools) -> Iterator[_Part]:
     A part without a name ends at no break point.
     """
     retrieved = [decision for decision in user.retrieved if decision.is_kept]
-    told = [decision for decision in retrieved if decision.kind is FragmentKind.SYNOPSIS]
+    synopsis = [decision for decision in retrieved if decision.kind is FragmentKind.SYNOPSIS]
     heading = title(Layer.RETRIEVED, empty=not retrieved)
     # Where the last whole chapter begins, the story so far ended while that one was written.
-    last = told[-1:] if user.whole_chapters else []
-    if before := told[: len(told) - len(last)]:
+    last = synopsis[-1:] if user.whole_chapters else []
+    if before := synopsis[: len(synopsis) - len(last)]:
         yield "story", *_join(heading, before, tools)
         heading = ""
     if last or not before:
         yield "story" if last else None, *_join(heading, last, tools)
-    passages = retrieved[len(told) :]
+    passages = retrieved[len(synopsis) :]
     held = next((n for n, decision in enumerate(passages) if decision.late), len(passages))
     if held:
         yield "passages", *_join("", passages[:held], tools)

@@ -12,7 +12,7 @@ from creonowd.context.evidence import EncodedPart, TrimEvidence, add_up, encode_
 from creonowd.context.fragment import DYNAMIC, Layer
 from creonowd.context.notice import Notice, show
 from creonowd.context.prompt_blocks import PartName, PromptPlace
-from creonowd.context.system_prompt import PrefixChange, PrefixComparison
+from creonowd.context.stable_prefix import PrefixChange, PrefixComparison
 from creonowd.errors import Language
 from creonowd.model import Model, Result
 from creonowd.redaction import RedactionEvidence
@@ -213,10 +213,15 @@ class EncodedAnswer(NamedTuple):
     def result(self, comparison: PrefixComparison) -> AssembleResult:
         """Return the full result."""
         stable, new = self.stable, self.new
-        texts = (stable.text + new.text, stable.text, new.text)
-        prompt, system, user = (Raw(b'"%b"' % text) for text in texts)
-        entries = b",".join(part.evidence for part in (stable, new) if part.evidence)
-        raw: Any = (prompt, system, user, Raw(b"[%b]" % entries))
+        comma = b"," if stable.evidence and new.evidence else b""
+        # Each is put together in one copy: there are 200 KB of them in a large project.
+        pieces = (
+            (b'"', stable.text, new.text, b'"'),
+            (b'"', stable.text, b'"'),
+            (b'"', new.text, b'"'),
+            (b"[", stable.evidence, comma, new.evidence, b"]"),
+        )
+        raw: Any = tuple(Raw(b"".join(each)) for each in pieces)
         return _result(self.fields, comparison, raw)
 
 

@@ -34,7 +34,7 @@ from creonowd.context.plan import (
     wants,
 )
 from creonowd.context.story import Story, StoryDocument, StoryPlace
-from creonowd.context.timeline import Untimely, at_place, limit_threads
+from creonowd.context.story_spans import Untimely, at_place, limit_threads
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model
@@ -52,8 +52,8 @@ LAST_ASKED = 3
 class SourceQuery(Model):
     """What a source is asked for.
 
-    Sources of the stable layers get neither document nor query: nothing dynamic may leak into
-    the stable prefix. `query` is the text to search with, from before the cursor; `wish` is what
+    Sources of the stable layers get neither document nor query, and of the author's place only the
+    chapter: nothing dynamic may leak into the stable prefix. `query` is the text to search with, from before the cursor; `wish` is what
     the author selected or asks for in words. `limit` bounds the fragments. A document of at most
     `shown` code points stands in the prompt as a whole. `earlier` are the chapters whose story so
     far is asked for, in order, None where there is no place in the story; it may take about
@@ -64,7 +64,7 @@ class SourceQuery(Model):
     `passage_room` tokens. `last` are the sentences before the cursor, each of which may allude to
     an earlier passage. What lies after `here` in the story is not wanted, unless
     the skill `sees_future`. Of the `previous` chapter the prompt shows what follows
-    `previous_start`.
+    `previous_start`. Rules over the `rules_line` are narrowed.
     """
 
     project_id: str
@@ -89,19 +89,22 @@ class SourceQuery(Model):
     sees_future: bool = False
     previous: Document | None = None
     previous_start: int = 0
+    rules_line: int = 0
 
 
 class SourceResult(Model, cache_hash=True):
     """What a source returns: fragments of its layer, what it had to leave out, and warnings.
 
-    `summaries` are those that skills ask for and its fragments give. A source that finds nothing changed should return the very same value again: it is then
-    recognised without looking at its fragments.
+    `summaries` are those that skills ask for and its fragments give. `earlier` is how much the
+    chapters before mention each entity, by `source_ref`. A source that finds nothing changed should
+    return the very same value again: it is then recognised without looking at its fragments.
     """
 
     fragments: tuple[Fragment, ...] = ()
     left_out: tuple[Omission, ...] = ()
     warnings: tuple[Caution, ...] = ()
     summaries: tuple[Summary, ...] = ()
+    earlier: tuple[tuple[str, int], ...] = ()
 
     @property
     def weight(self) -> int:
@@ -158,9 +161,13 @@ def wanted_sources(plan: Plan, sources: Iterable[Source]) -> list[Source]:
 
 
 def query_for(plan: Plan, layer: Layer) -> SourceQuery:
-    """Say what a source of a layer is told."""
+    """Return the query for a source of a layer."""
     ask = SourceQuery(project_id=plan.project_id, skill_id=plan.skill.skill_id, limit=CHUNK_LIMIT)
-    return ask if layer in STABLE else _dynamic(plan, ask)
+    if layer not in STABLE:
+        return _dynamic(plan, ask)
+    chapter = None if plan.here is None else StoryPlace(plan.here.document)
+    line = plan.allowances.rules_line
+    return replace(ask, story=plan.story, here=chapter, rules_line=line)
 
 
 def _dynamic(plan: Plan, ask: SourceQuery) -> SourceQuery:
@@ -249,6 +256,7 @@ class SourceResults(Model):
     warnings: tuple[Caution, ...] = ()
     failures: tuple[Failure, ...] = ()
     summaries: frozenset[Summary] = frozenset()
+    earlier: tuple[tuple[str, int], ...] = ()
 
 
 async def gather(
@@ -366,6 +374,7 @@ def _join_answers(project_id: str, pairs: Sequence[tuple[Source, SourceAnswer]])
     fragments: dict[Layer, list[Fragment]] = {layer: [] for layer in Layer}
     left_out: list[Omission] = []
     summaries: set[Summary] = set()
+    earlier: list[tuple[str, int]] = []
     warnings: list[Caution] = []
     failures: list[Failure] = []
     unavailable: list[Caution] = []
@@ -381,11 +390,13 @@ def _join_answers(project_id: str, pairs: Sequence[tuple[Source, SourceAnswer]])
         fragments[source.layer] += fetched.fragments
         left_out += fetched.left_out
         summaries.update(fetched.summaries)
+        earlier += fetched.earlier
         warnings += [replace(warning, layer=source.layer) for warning in fetched.warnings]
     return SourceResults(
         fragments={layer: tuple(found) for layer, found in fragments.items()},
         left_out=tuple(left_out),
         summaries=frozenset(summaries),
+        earlier=tuple(earlier),
         warnings=(*warnings, *unavailable),
         failures=tuple(failures),
     )

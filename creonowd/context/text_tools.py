@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, NamedTuple, Protocol
 
 from creonowd.context.language import CHINESE, PromptFrame
@@ -16,7 +17,7 @@ from creonowd.memo import Memo
 from creonowd.redaction import PLACEHOLDER, Redacted, RedactionEvidence, SecretSpan
 from creonowd.text import well_formed
 from creonowd.tokens.boundaries import LONG, SHORT, additive_parts
-from creonowd.tokens.tokenizer import BoundTokenizer, Counts, Tokenizer
+from creonowd.tokens.tokenizer import BoundTokenizer, PendingCounts, Tokenizer
 
 ENTRY_WEIGHT = 200
 
@@ -80,10 +81,21 @@ class TextTools:
         """Count the tokens of a text exactly."""
         return self.tokenizer.count(text)
 
+    def part_sums(self, text: str) -> "PartSums":
+        """Count the parts of a text whose tokens add up."""
+        return self.memory.part_sums.get(
+            (self.tokenizer.id, text), lambda: self._make_part_sums(text)
+        )
+
+    def _make_part_sums(self, text: str) -> "PartSums":
+        parts = list(additive_parts(text))
+        starts = list(accumulate(map(len, parts), initial=0))[:-1]
+        return PartSums(starts, list(accumulate(map(self.count, parts), initial=0)))
+
     def start_counting(
         self, texts: Sequence[str], *, ahead: bool = False
-    ) -> AbstractContextManager[Counts]:
-        """Start to count many texts; call what the block gets for their counts.
+    ) -> AbstractContextManager[PendingCounts]:
+        """Start to count many texts; the block gets them as `PendingCounts`.
 
         With `ahead` all of them are counted in other threads, while the block does other work.
         """
@@ -137,6 +149,16 @@ class TextTools:
             return RedactedText(unified, crlf)
         findings = tuple((found.pattern_id, found.match_count) for found in redacted.evidence)
         return RedactedText(redacted.text, crlf, tuple(self._redactor.find(unified)), findings)
+
+
+class PartSums(NamedTuple):
+    """Where the parts of a text begin, and the tokens before each; the last sum is that of all.
+
+    The tokens of the parts add up.
+    """
+
+    starts: list[int]
+    sums: list[int]
 
 
 class RedactedText(NamedTuple):
@@ -212,20 +234,20 @@ class CachingTokenizer:
         )
 
     @contextmanager
-    def begin_count(self, texts: Sequence[str], *, ahead: bool = False) -> Generator[Counts]:
+    def begin_count(self, texts: Sequence[str], *, ahead: bool = False) -> Generator[PendingCounts]:
         """Start to count many texts; only the counts of long ones are kept."""
         short = [text for text in texts if len(text) < LONG]
         if not short:
-            yield lambda: [self.count(text) for text in texts]
+            yield PendingCounts(lambda: [self.count(text) for text in texts])
             return
         if self._allowance is not None:
             self._allowance.spend(sum(map(len, short)))
         with self._tokenizer.begin_count(short, ahead=ahead) as short_counts:
-            yield lambda: self._merge(texts, short_counts)
+            yield PendingCounts(lambda: self._merge(texts, short_counts))
 
-    def _merge(self, texts: Sequence[str], short_counts: Counts) -> list[int]:
+    def _merge(self, texts: Sequence[str], short_counts: PendingCounts) -> list[int]:
         with library_errors(TokenizerFailedError):
-            short = iter([_check_count(count) for count in short_counts()])
+            short = iter([_check_count(count) for count in short_counts.result()])
         return [next(short) if len(text) < LONG else self.count(text) for text in texts]
 
     def _count(self, text: str) -> int:
@@ -307,6 +329,7 @@ class Memory:
     def __init__(self, characters: int = 8_000_000) -> None:
         self.redacted: Memo[str, RedactedText] = Memo(characters, _weigh_redacted)
         self.counts: Memo[CountKey, int] = Memo(2 * characters, _weigh_count)
+        self.part_sums: Memo[CountKey, PartSums] = Memo(characters, _weigh_count)
         self.single_tokens: Memo[tuple[str, str], int] = Memo(16)
         self.units: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
         self.layers: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
@@ -327,7 +350,7 @@ def _weigh_redacted(text: str, redacted: RedactedText) -> int:
     return ENTRY_WEIGHT + len(text) + (0 if redacted.text is text else len(redacted.text))
 
 
-def _weigh_count(key: CountKey, _count: int) -> int:
+def _weigh_count(key: CountKey, _count: object) -> int:
     return ENTRY_WEIGHT + len(key[1])
 
 

@@ -96,8 +96,8 @@ def redact_fragments(fragments: Iterable[Fragment], tools: TextTools) -> Redacte
 
 def count_fragments(redacted: RedactedFragments, tools: TextTools) -> list[Unit]:
     """Count redacted fragments."""
-    with tools.start_counting(redacted.texts) as counts:
-        return make_units(redacted, counts(), tools)
+    with tools.start_counting(redacted.texts) as pending:
+        return make_units(redacted, pending.result(), tools)
 
 
 def make_units(redacted: RedactedFragments, counts: Sequence[int], tools: TextTools) -> list[Unit]:

@@ -24,10 +24,10 @@ from creonowd.context.plan import (
     minimum_step,
     synopsis_share,
 )
-from creonowd.context.system_prompt import SystemPrompt
+from creonowd.context.stable_prefix import SystemPrompt
 from creonowd.context.text_tools import RedactedText, TextTools
 from creonowd.context.units import MOST_NAMED, Unit, visible_ref
-from creonowd.context.window import DocumentWindow, Surroundings, fit_window
+from creonowd.context.window import DocumentWindow, Surroundings, fit_window, measure_window
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
 from creonowd.text import file_stem
@@ -97,7 +97,8 @@ class UserContentInput(NamedTuple):
     previous: Unit | None = None
 
 
-_IndexedDecision = tuple[int, Decision]
+# A chunk by its index, the step that leaves it out (None keeps it), and how many tokens are missing.
+_ChunkRow = tuple[int, Rule | None, int | None]
 # The chunks that may be kept, and those that may not with the step that says so.
 _ChunkChoice = tuple[list[int], list[tuple[int, Rule]]]
 
@@ -333,7 +334,7 @@ def _share_room(
     The window first takes its share, then what the chunks leave. Where it cannot show all that
     lies before the cursor its share is kept for it, whatever lies after the cursor.
     """
-    first = fit_window(around, min(room, share), least)
+    first = measure_window(around, min(room, share), least)
     firm = room - (first.tokens if first.from_start else min(room, share))
     kept = chunks.kept_tokens(firm, first.span)
     # A larger budget would bring more chunks, too.
@@ -472,6 +473,12 @@ class RankedChunks:
         order = sorted(range(len(keys)), key=keys.__getitem__)
         self._place = {index: place for place, index in enumerate(order)}
         self._with_span = [n for n, unit in enumerate(self.units) if unit.fragment.span is not None]
+        self._tokens = [unit.tokens for unit in self.units]
+        self._late = frozenset(n for n, unit in enumerate(self.units) if unit.fragment.late)
+        # What the size limit left nothing of is not shown, even where it fits.
+        self._blank = frozenset(
+            n for n, unit in enumerate(self.units) if unit.oversized and not unit.rendered
+        )
         all_chunks = self._without_duplicates(range(len(self.units)), set())
         self._last: tuple[frozenset[int], _ChunkChoice] = (frozenset(), all_chunks)
         self._kept: dict[int, Decision] = {}
@@ -484,14 +491,9 @@ class RankedChunks:
 
     def kept_tokens(self, room: int, window: Span | None) -> int:
         """Return the tokens of what `trim` keeps."""
-        if any(unit.fragment.late for unit in self.units):
-            return sum(decision.tokens for decision in self.trim(RetrievedRoom(room), window))
-        left = room
-        for index in self._candidates(window)[0]:
-            tokens = self.units[index].tokens
-            if tokens <= left:
-                left -= tokens
-        return room - left
+        candidates, _ = self._candidates(window)
+        rows = self._choose(candidates, RetrievedRoom(room), room)
+        return sum(self._tokens[row[0]] for part in rows for row in part if self._is_shown(row))
 
     def trim(
         self, room: RetrievedRoom, window: Span | None, firm: int | None = None
@@ -502,35 +504,39 @@ class RankedChunks:
         duplicate. `firm` is how much of the room does not change with the cursor, by default all.
         """
         candidates, rejected = self._candidates(window)
-        answers = [index for index in candidates if self.units[index].fragment.late]
-        firm = room.tokens if firm is None else firm
-        behind: list[_IndexedDecision] = []
-        if answers:
-            early = [index for index in candidates if not self.units[index].fragment.late]
-            in_order, late, behind = self._fill_with_answers(early, answers, room, firm)
-        else:
-            in_order, late = self._fill(candidates, room, firm)
-        in_order += [(index, self._drop(index, rule)) for index, rule in rejected]
-        parts = (in_order, late, behind)
-        return tuple(decision for part in parts for decision in self._document_order(part))
+        parts = self._choose(candidates, room, room.tokens if firm is None else firm)
+        parts[0].extend((index, rule, None) for index, rule in rejected)
+        place = self._place
+        return tuple(
+            [
+                self._decide(row)
+                for part in parts
+                for row in sorted(part, key=lambda row: place[row[0]])
+            ]
+        )
 
-    def _fill_with_answers(
-        self, early: Sequence[int], answers: Sequence[int], room: RetrievedRoom, firm: int
-    ) -> tuple[list[_IndexedDecision], list[_IndexedDecision], list[_IndexedDecision]]:
-        """Keep answers to single sentences in a room of their own, behind all other chunks.
+    def _choose(
+        self, candidates: Sequence[int], room: RetrievedRoom, firm: int
+    ) -> tuple[list[_ChunkRow], ...]:
+        """Return what is kept and left out, in the parts that stand one after the other.
 
-        They change as the author writes; how much room the others have does not depend on them.
-        What they leave of theirs goes to the others, behind them all.
+        Answers to single sentences have a room of their own, behind all other chunks: they change
+        as the author writes, and how much room the others have does not depend on them. What they
+        leave of theirs goes to the others, behind them all.
         """
+        answers = [index for index in candidates if index in self._late]
+        if not answers:
+            return self._fill(candidates, room, firm)
+        early = [index for index in candidates if index not in self._late]
         kept_free = max(room.tokens // LATE_SHARE, min(room.tokens, LATE_TOKENS))
         less = room._replace(tokens=room.tokens - kept_free)
-        in_order, late = self._fill(early, less, min(firm, less.tokens))
-        again = [index for index, decision in in_order if not decision.is_kept]
-        in_order = [row for row in in_order if row[1].is_kept]
-        left = room.tokens - sum(decision.tokens for _, decision in (*in_order, *late))
+        first, late = self._fill(early, less, min(firm, less.tokens))
+        in_order = [row for row in first if self._is_shown(row)]
+        again = [row[0] for row in first if not self._is_shown(row)]
+        left = room.tokens - sum(self._tokens[row[0]] for row in (*in_order, *late))
         filled = self._fill([*answers, *again], room._replace(tokens=left), left)
-        behind = [row for rows in filled for row in rows if row[1].is_kept]
-        in_order += [row for rows in filled for row in rows if not row[1].is_kept]
+        behind = [row for rows in filled for row in rows if self._is_shown(row)]
+        in_order += [row for rows in filled for row in rows if not self._is_shown(row)]
         return in_order, late, behind
 
     def _candidates(self, window: Span | None) -> _ChunkChoice:
@@ -560,34 +566,37 @@ class RankedChunks:
 
     def _fill(
         self, candidates: Sequence[int], room: RetrievedRoom, firm: int
-    ) -> tuple[list[_IndexedDecision], list[_IndexedDecision]]:
+    ) -> tuple[list[_ChunkRow], list[_ChunkRow]]:
         """Keep every chunk that still fits; return apart those kept after one did not.
 
         They fill a gap, and stand behind all others: as the gap changes with the cursor, other
         chunks fill it, and what stands before them stays where it is.
         """
-        in_order: list[_IndexedDecision] = []
-        late: list[_IndexedDecision] = []
+        in_order: list[_ChunkRow] = []
+        late: list[_ChunkRow] = []
         left, wanted = room.tokens, 0
         has_gap = False
         for index in candidates:
-            tokens = self.units[index].tokens
+            tokens = self._tokens[index]
             wanted += tokens
             has_gap = has_gap or wanted > firm
             if tokens <= left:
-                (late if has_gap else in_order).append((index, self._keep(index)))
+                (late if has_gap else in_order).append((index, None, None))
                 left -= tokens
             else:
                 # It is sure to fit only where everything that ranks above it does; what the
                 # skill's target leaves out no larger budget brings back.
                 missing = wanted - room.tokens if room.rule is Rule.SCORE else None
-                in_order.append((index, self._drop(index, room.rule, missing)))
+                in_order.append((index, room.rule, missing))
                 has_gap = True
         return in_order, late
 
-    def _document_order(self, rows: list[_IndexedDecision]) -> list[Decision]:
-        place = self._place
-        return [decision for _, decision in sorted(rows, key=lambda row: place[row[0]])]
+    def _is_shown(self, row: _ChunkRow) -> bool:
+        return row[1] is None and row[0] not in self._blank
+
+    def _decide(self, row: _ChunkRow) -> Decision:
+        index, rule, missing = row
+        return self._keep(index) if rule is None else self._drop(index, rule, missing)
 
     def _keep(self, index: int) -> Decision:
         if index not in self._kept:
@@ -635,7 +644,7 @@ def _room(plan: Plan, system_prompt: SystemPrompt, pinned: PinnedUnits, tools: T
 def _raised(
     plan: Plan, system_prompt: SystemPrompt, pinned: PinnedUnits, needed: int
 ) -> dict[str, int]:
-    """Return the budget that would do, in round figures; nothing if none would.
+    """Return the total of a profile that would do, in round figures; nothing if none would.
 
     A larger one lets in what is left out now: people as far as the Rules line rises, and settings
     up to what is promised to the other layers.
@@ -648,7 +657,7 @@ def _raised(
     if any(one.is_short for one in rules.decisions):
         rest = 1 - min(allowances.rules_ratio, MOST_RULES)
         enough = max(enough, (enough - rules.tokens) / rest)
-    total = math.ceil(enough / RAISE_STEP) * RAISE_STEP
+    total = math.ceil(allowances.profile_total(math.ceil(enough)) / RAISE_STEP) * RAISE_STEP
     return {"raiseTo": total} if total <= LARGEST_TOTAL else {}
 
 

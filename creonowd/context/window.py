@@ -198,6 +198,18 @@ def fit_window(around: Surroundings, room: int, least: int = 0, others: int = 0)
     )
 
 
+def measure_window(around: Surroundings, room: int, least: int) -> DocumentWindow:
+    """Return what `fit_window` does without the decision: its tokens, and what it shows."""
+    shown = _fit(around, room, least)
+    if not shown.text and _is_whole(shown, around):
+        return DocumentWindow()
+    return DocumentWindow(
+        tokens=shown.tokens,
+        span=_span(around, shown),
+        from_start=_is_whole_before(shown.before, around.before),
+    )
+
+
 def _everything(around: Surroundings) -> int:
     """Return room enough for all that was read."""
     tokens = around.before.counted.tokens + around.after.counted.tokens
@@ -222,12 +234,16 @@ def _falls_short(around: Surroundings, shown: _Excerpt, room: int, least: int) -
     """Return whether less than `least` is shown though there is more text and room for it.
 
     The text before the cursor is looked at by itself first: how finely it is cut must not
-    depend on the text after it where it is long enough alone.
+    depend on the text after it where it is long enough alone. Of what a skill asks for the step
+    does not count: a window that must have nearly all of it would move with every letter.
     """
     if least <= 0 or room < least:
         return False
     before = around.before
-    most_before = _tokens_from(before, before.counted.offset_of(before.lowest), around.tools)
+    lowest = before.lowest
+    if around.bounded and before.floor > 0:
+        lowest = min(before.position, lowest + around.step)
+    most_before = _tokens_from(before, before.counted.offset_of(lowest), around.tools)
     if most_before >= least:
         return shown.before.tokens < least
     most_after = _tokens_to(around.after, around.after.limit, around.tools)
@@ -246,7 +262,7 @@ def _fit_on_grid(around: Surroundings, grid: int, room: int, least: int) -> _Exc
     shown = _Excerpt(before, show_after(around.after, left, least - before.tokens, around.tools))
     if not shown.text:
         return shown
-    closing = _closing(around, *_lines(around.document, _span(around, shown)))
+    closing = _closing_line(around, *_lines(around.document, _span(around, shown)))
     return shown._replace(closing=closing, closing_tokens=around.tools.count(closing))
 
 
@@ -311,13 +327,10 @@ def _side_from(before: TextBefore, offset: int, reach: int, tools: TextTools) ->
 
 
 def _tokens_from(before: TextBefore, offset: int, tools: TextTools) -> int:
-    """Count the text from an offset on: of its first part anew, the rest by the sums."""
+    """Count the text from an offset on, with its heading."""
     tokens = before.tokens.get(offset)
     if tokens is None:
-        counted = before.counted
-        part = counted.part_at(offset)
-        first = before.heading + counted.text[offset : counted.end_of(part)]
-        tokens = tools.count(first) + counted.tokens - counted.sums[part + 1]
+        tokens = before.counted.tokens_from(offset, before.heading, tools)
         before.tokens[offset] = tokens
     return tokens
 
@@ -330,11 +343,9 @@ def show_after(after: TextAfter, room: int, least: int, tools: TextTools) -> Sid
     counted = after.counted
     if _tokens_to(after, after.limit, tools) <= room:
         return _side_to(after, after.limit, tools)
-    ends = [
-        end for part in range(len(counted.starts)) if (end := counted.end_of(part)) < after.limit
-    ]
+    ends = [end for end in (*counted.borders[1:], len(counted.text)) if end < after.limit]
     fitting = _last_fitting(after, ends, room, tools)
-    beyond = min(after.limit, counted.end_of(counted.part_at(fitting)))
+    beyond = min(after.limit, counted.border_after(fitting))
     finer = list(paragraphs(counted.text, max(fitting, len(after.heading)), beyond))
     fitting = _last_fitting(after, finer, room, tools) or fitting
     end = fitting if fitting and counted.text[fitting - 1] == "\n" else len(after.heading)
@@ -369,13 +380,10 @@ def _side_to(after: TextAfter, end: int, tools: TextTools) -> Side:
 
 
 def _tokens_to(after: TextAfter, end: int, tools: TextTools) -> int:
-    """Count the text up to an offset: its last part anew, those before by the sums."""
+    """Count the text up to an offset, with the newline behind it."""
     tokens = after.tokens.get(end)
     if tokens is None:
-        counted = after.counted
-        part = counted.part_at(end - 1)
-        last = counted.text[counted.starts[part] : end] + "\n"
-        tokens = after.tokens[end] = counted.sums[part] + tools.count(last)
+        tokens = after.tokens[end] = after.counted.tokens_to(end, "\n", tools)
     return tokens
 
 
@@ -394,10 +402,10 @@ def _is_whole_before(side: Side, before: TextBefore) -> bool:
 
 
 def _closing_reserve(around: Surroundings) -> int:
-    return around.tools.count(_closing(around, MOST_LINES, MOST_LINES))
+    return around.tools.count(_closing_line(around, MOST_LINES, MOST_LINES))
 
 
-def _closing(around: Surroundings, first: int, last: int) -> str:
+def _closing_line(around: Surroundings, first: int, last: int) -> str:
     ref = visible_ref(around.document.source_ref, around.tools)
     return around.tools.frame.excerpt_of(ref, first, last)
 

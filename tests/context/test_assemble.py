@@ -16,11 +16,11 @@ from creonowd.context.fragment import Action, FragmentKind, Layer, Omission, Pla
 from creonowd.context.notice import Caution, show
 from creonowd.context.result import AssembleResult, ModelTarget, answer
 from creonowd.context.source import SourceResult
-from creonowd.context.system_prompt import PrefixComparison
+from creonowd.context.stable_prefix import PrefixComparison
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, same_wording
 from creonowd.redaction import Redacted, Redactor
-from creonowd.sources.in_memory import InMemorySource, piece
+from testing.sources import InMemorySource, piece
 from tests.context.worlds import (
     REDACTOR,
     SECRET,

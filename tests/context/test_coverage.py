@@ -10,9 +10,9 @@ from creonowd.context.fragment import Extent, Fragment, Layer, Rule
 from creonowd.context.plan import Plan
 from creonowd.context.story import Story, StoryDocument
 from creonowd.errors import DaemonError
-from creonowd.sources.in_memory import piece
 from creonowd.sources.synopsis import describe
-from creonowd.workspace.buffer import to_utf16
+from creonowd.workspace.documents import to_utf16
+from testing.sources import piece
 from tests.context.worlds import World, profile_of, prose, text_tools, worlds
 
 HERE = "chapters/07.md"

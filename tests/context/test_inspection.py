@@ -8,9 +8,9 @@ from msgspec import UNSET, structs
 from creonowd.context.fragment import Action, FragmentKind, Layer, Rule
 from creonowd.context.inspection import InspectMeta, InspectResult, inspect
 from creonowd.context.result import ModelTarget
-from creonowd.context.system_prompt import PrefixComparison
+from creonowd.context.stable_prefix import PrefixComparison
 from creonowd.errors import DaemonError
-from creonowd.sources.in_memory import piece
+from testing.sources import piece
 from tests.context.worlds import World, assemble_world, profile_of, worlds
 
 META = InspectMeta(debug_mode=True, requested_by="test", requested_at=0, what_if=False)

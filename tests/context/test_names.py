@@ -36,6 +36,8 @@ def test_a_name_far_inside_a_novel_is_found() -> None:
         ("林黛玉", {"黛玉"}),
         ("上官婉儿", {"婉儿"}),
         ("司马相如", {"相如"}),
+        ("司空摘星", {"摘星"}),
+        ("万俟卓然", {"卓然"}),
         ("欧阳修", set[str]()),
         ("李白", set[str]()),
         ("刘姥姥", set[str]()),
@@ -43,6 +45,9 @@ def test_a_name_far_inside_a_novel_is_found() -> None:
         ("Elizabeth Bennet", {"Elizabeth", "Bennet"}),
         ("Mr. Darcy", {"Darcy"}),
         ("Lady Catherine de Bourgh", {"Catherine", "Bourgh"}),
+        ("William Collins Jr.", {"William", "Collins"}),
+        ("Thomas Hale, Esq.", {"Thomas", "Hale"}),
+        ("Henry Tudor VIII", {"Henry", "Tudor"}),
         ("伊丽莎白·班内特", {"伊丽莎白", "班内特"}),
         ("J. B.", set[str]()),
         ("Anna", set[str]()),
@@ -74,3 +79,10 @@ def test_the_name_of_one_is_no_part_of_another() -> None:
 
     assert found.own == {}
     assert found.ambiguous == {"黛玉": ("a", "b")}
+
+
+def test_a_part_that_one_card_gives_as_an_alias_is_ambiguous_no_more() -> None:
+    found = unambiguous_parts({"李": ("李小明",), "王": ("王小明", "小明")})
+
+    assert found.ambiguous == {}
+    assert "李" not in found.own

@@ -6,8 +6,8 @@ from creonowd.context.fragment import FragmentKind, Layer
 from creonowd.context.prompt_spans import PieceKind, prompt_text
 from creonowd.context.result import break_points
 from creonowd.errors import DaemonError
-from creonowd.sources.in_memory import piece
-from creonowd.workspace.buffer import to_utf16
+from creonowd.workspace.documents import to_utf16
+from testing.sources import piece
 from tests.context.worlds import World, assemble_world, worlds
 
 

@@ -13,7 +13,7 @@ from creonowd.context.notice import caution
 from creonowd.context.plan import ContextRules, Need, Plan, SkillNeeds, place
 from creonowd.context.source import SourceQuery, SourceResult, SourceResults, gather, wanted_sources
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
-from creonowd.sources.in_memory import InMemorySource, piece
+from testing.sources import InMemorySource, piece
 from tests.context.worlds import profile_of
 
 KG = caution(WarningCode.KG_UNAVAILABLE)

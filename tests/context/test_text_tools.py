@@ -8,7 +8,7 @@ import pytest
 from creonowd.context.fragment import Layer
 from creonowd.context.source import gather
 from creonowd.context.text_tools import NotInMemoryError
-from creonowd.sources.in_memory import InMemorySource, piece
+from testing.sources import InMemorySource, piece
 from tests.context.worlds import World, assemble_world, text_tools
 
 VERSIONS = 60

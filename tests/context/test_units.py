@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from creonowd.context.budget import BudgetProfile, CountCorrection, apply_correction, budget_of
 from creonowd.context.fragment import Fragment, FragmentKind, Layer, Span
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.sources.in_memory import piece
+from testing.sources import piece
 from tests.context.worlds import (
     REDACTOR,
     SENTENCE,
@@ -172,6 +173,21 @@ def test_a_refusal_names_the_layer_and_a_budget_that_would_do(
     assert error.details["layer"] == layer
     assert raised % 500 == 0
     assert enough.tokens <= raised
+
+
+def test_the_budget_that_would_do_is_one_by_the_models_own_count() -> None:
+    """What is divided by a correction must be raised by as much."""
+    world = World(additional_input=long_text(7_000), profile=corrected(6000), factor=1.4)
+
+    raised = refusal(world).details["raiseTo"]
+
+    assert raised > 7_000 * 1.4
+    assert assemble_world(replace(world, profile=corrected(raised))).tokens > 7_000
+
+
+def corrected(total: int) -> BudgetProfile:
+    learned = CountCorrection(factor=1.4, runs=3)
+    return apply_correction(budget_of(profile_of(total)), learned).profile
 
 
 def test_where_no_budget_would_do_none_is_named() -> None:

@@ -16,7 +16,7 @@ from creonowd.context.text_tools import Memory, TextTools
 from creonowd.context.units import Unit, count_fragments, redact_fragments
 from creonowd.redaction import Redactor
 from creonowd.tokens import Tokenizer
-from creonowd.tokens.tokenizer import Counts, count_on_demand
+from creonowd.tokens.tokenizer import PendingCounts, count_on_demand
 from testing.novels import NAMES, SECRET, SENTENCES
 from tests.tokens.vocabulary import texts, tokenizer
 
@@ -44,6 +44,7 @@ class World:
     surrounding: int | None = None
     task: str = ""
     profile: BudgetProfile = field(default_factory=BudgetProfile)
+    factor: float = 1.0
 
     def plan(self) -> Plan:
         placed = place("chapters/07.md", self.text, self.cursor, self.selection)
@@ -53,7 +54,7 @@ class World:
             project_id="prj_test",
             document_id="chapters/07.md",
             skill=SkillNeeds(skill_id="test", rules=rules, task=Task(template=self.task)),
-            allowances=allowances_of(self.profile),
+            allowances=allowances_of(self.profile, self.factor),
             document=placed.document,
             additional_input=self.additional_input,
             warnings=placed.warnings,
@@ -104,7 +105,7 @@ class CountingTokenizer:
 
     def begin_count(
         self, texts: Sequence[str], *, ahead: bool = False
-    ) -> AbstractContextManager[Counts]:
+    ) -> AbstractContextManager[PendingCounts]:
         del ahead
         return count_on_demand(self.count, texts)
 

@@ -1,26 +1,30 @@
-"""The system prompt: Rules and Settings, trimmed, rendered and hashed.
+"""The stable prefix, which is the system prompt: Rules and Settings, trimmed, rendered and hashed.
 
 No dynamic quantity comes in here: no cursor, no selection, no input, no retrieved text. What the
-document mentions comes in as a set of entities, and only when the rules are over their line.
+document mentions comes in as a set of entities, and only when the rules are over their line: then
+entities leave by whether they are mentioned, not by where, so that typing does not change what
+stays. Rule texts, terminology and plain user constraints never leave.
 Behind that, `PrefixMemory` compares a system prompt with that of the caller's previous call and
 names the first source that changed: why a prompt cache misses.
 """
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 from msgspec.structs import replace
 
 from creonowd.context.budget import Allowances
 from creonowd.context.evidence import (
+    NO_NUMBER,
     Decision,
     EncodedPart,
     LayerOutcome,
+    ListNumber,
     Rendered,
     drop,
     drop_unread,
@@ -33,10 +37,17 @@ from creonowd.context.evidence import (
     render_text,
     summarise_layer,
 )
-from creonowd.context.fragment import Fragment, FragmentKind, Layer, Omission, Rule
+from creonowd.context.fragment import (
+    ConstraintOrigin,
+    Fragment,
+    FragmentKind,
+    Layer,
+    Omission,
+    Rule,
+)
 from creonowd.context.language import title
+from creonowd.context.names import Mentions
 from creonowd.context.plan import minimum_step
-from creonowd.context.rules_layer import rank_entities, reading_order, trim_rules, untrimmed_tokens
 from creonowd.context.text_tools import TextTools
 from creonowd.context.units import (
     UNIT_WORK,
@@ -52,7 +63,7 @@ from creonowd.context.units import (
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.tokens.boundaries import paragraphs
-from creonowd.tokens.tokenizer import Counts
+from creonowd.tokens.tokenizer import PendingCounts
 
 MOST_CALLERS = 512
 
@@ -60,16 +71,21 @@ MOST_CALLERS = 512
 _PROSE = re.compile(r"^(?![ \t]*#)[^\n]*\w", re.MULTILINE)
 
 
+_OVER_LINE = (Rule.RULES_LINE, Rule.NOT_MENTIONED)
+
+
 class PrefixDigest(Model):
     """A stable prefix: its hash, its sources in order with a digest of each, and their states.
 
     A state says where a source stands in time, for those that the place in the story decides.
+    `over_line` are the sources that had to leave because the rules are over their line.
     Digests are Python's own hashes: they mean nothing outside this process and never leave it.
     """
 
     hash: str
     sources: tuple[tuple[str, int], ...] = ()
     states: tuple[tuple[str, str], ...] = ()
+    over_line: frozenset[str] = frozenset()
 
 
 class PreparedRules(Model):
@@ -134,6 +150,7 @@ class SystemPromptInput(Model, cache_hash=True):
     allowances: Allowances
     mentioned: frozenset[str] = frozenset()
     often: tuple[tuple[str, int], ...] = ()
+    earlier: tuple[tuple[str, int], ...] = ()
     states: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -142,10 +159,37 @@ class SystemPromptInput(Model, cache_hash=True):
         return sum(fragment.weight for fragment in (*self.rules, *self.settings))
 
 
+class EntityRanking(Model):
+    """Which entities are mentioned, how often, and how many of those each one's own text names.
+
+    `earlier` is how much the chapters before mention each. Entities are identified by `source_ref`.
+    """
+
+    mentioned: frozenset[str] = frozenset()
+    often: dict[str, int] = field(default_factory=dict[str, int])
+    earlier: dict[str, int] = field(default_factory=dict[str, int])
+    shared: dict[str, int] = field(default_factory=dict[str, int])
+
+    def key(self, entity: Fragment) -> tuple[object, ...]:
+        """Sort entities, the most relevant first.
+
+        Among those that the document names about as often, and for which the author says nothing,
+        the chapters before know who matters, and typing does not change those.
+        """
+        name = entity.names[0] if entity.names else entity.source_ref
+        mentioned = entity.source_ref in self.mentioned
+        shared = self.shared.get(entity.source_ref, 0)
+        often = self.often.get(entity.source_ref, 0)
+        earlier = self.earlier.get(entity.source_ref, 0)
+        named = (not entity.pinned, not mentioned, -often, -entity.priority)
+        return (*named, -earlier, -shared, name, entity.source_ref, entity.text)
+
+
 class SystemPrompt(Model):
     """The system prompt and its hash, where Rules end in it, and the outcome of both layers.
 
-    `hasher` has read the prompt; a copy of it goes on to hash what follows. `encoded` is what a
+    `ranking` is that of the people in Rules. `hasher` has read the prompt; a copy of it goes on to
+    hash what follows. `encoded` is what a
     reply repeats of it. `weight` is about how many characters it takes to keep this and its input.
     """
 
@@ -157,6 +201,7 @@ class SystemPrompt(Model):
     rules: LayerOutcome
     settings: LayerOutcome
     rules_over: bool
+    ranking: EntityRanking
     digest: PrefixDigest
     encoded: EncodedPart
     weight: int
@@ -204,12 +249,14 @@ def redact_settings(
 
 
 def count_settings(
-    settings: PreparedSettings | RedactedSettings, counts: Counts, tools: TextTools
+    settings: PreparedSettings | RedactedSettings, pending: PendingCounts, tools: TextTools
 ) -> PreparedSettings:
     """Make units of redacted settings with the counts of their texts, and keep them."""
     if isinstance(settings, PreparedSettings):
         return settings
-    prepared = PreparedSettings(units=tuple(make_units(settings.fragments, counts(), tools)))
+    prepared = PreparedSettings(
+        units=tuple(make_units(settings.fragments, pending.result(), tools))
+    )
     tools.memory.layers.put(settings.key, prepared)
     return prepared
 
@@ -229,7 +276,9 @@ def _make_system_prompt(
     given: SystemPromptInput, rules: PreparedRules, settings: PreparedSettings, tools: TextTools
 ) -> SystemPrompt:
     tools.spend(UNIT_WORK * (len(rules.units) + len(settings.units)))
-    ranking = rank_entities(rules.entities, given.mentioned, tools.memory.mentions, given.often)
+    ranking = rank_entities(
+        rules.entities, given.mentioned, tools.memory.mentions, given.often, given.earlier
+    )
     trimmed = trim_rules(rules.units, given.allowances.rules_line, ranking, tools)
     allowance, yielded = _settings_allowance(given.allowances, trimmed.decisions, tools)
     kept_settings = trim_settings(settings.units, allowance, tools, yielded=yielded)
@@ -255,6 +304,7 @@ def _make_system_prompt(
         rules=rules_outcome,
         settings=settings_outcome,
         rules_over=trimmed.over_line,
+        ranking=ranking,
         digest=digest_of(
             hasher.hexdigest(),
             [*trimmed.decisions, *kept_settings],
@@ -360,6 +410,8 @@ class PrefixCause(StrEnum):
     """It holds here and did not at the previous place."""
     PROGRESSION = "progression"
     """Another of its progressions has begun, or not yet begun."""
+    RULES_LINE = "rules_line"
+    """The rules are over their line, and the document or the chapters before it name others now."""
 
 
 class PrefixChange(Model):
@@ -423,7 +475,7 @@ def _visible_states(
 
 
 def digest_of(
-    prefix_hash: str, decisions: Iterable[Decision], states: tuple[tuple[str, str], ...] = ()
+    prefix_hash: str, decisions: Sequence[Decision], states: tuple[tuple[str, str], ...] = ()
 ) -> PrefixDigest:
     """Return the digest of a stable prefix, given the decisions on its units in order."""
     return PrefixDigest(
@@ -434,6 +486,11 @@ def digest_of(
             if decision.is_kept
         ),
         states=states,
+        over_line=frozenset(
+            decision.evidence.source_ref
+            for decision in decisions
+            if decision.evidence.rule in _OVER_LINE and not decision.is_kept
+        ),
     )
 
 
@@ -456,6 +513,8 @@ def first_change(before: PrefixDigest, after: PrefixDigest) -> PrefixChange | No
         change, ref = Change.REMOVED, old[index][0]
     else:
         change, ref = Change.REORDERED, new[index][0]
+    if ref in before.over_line ^ after.over_line:
+        return PrefixChange(source_ref=ref, change=change, cause=PrefixCause.RULES_LINE)
     cause = _cause(dict(before.states).get(ref), dict(after.states).get(ref))
     return PrefixChange(source_ref=ref, change=change, cause=cause)
 
@@ -467,3 +526,153 @@ def _cause(before: str | None, after: str | None) -> PrefixCause | UnsetType:
     if after in list(PrefixCause):
         return PrefixCause(after)
     return PrefixCause.IN_SPAN if before in list(PrefixCause) else PrefixCause.PROGRESSION
+
+
+MAX_CONSTRAINTS = 500
+
+_SECTIONS = (FragmentKind.TEXT, FragmentKind.CONSTRAINT, FragmentKind.ENTITY)
+
+DropReason = tuple[Rule, int | None]
+
+
+class TrimmedRules(Model):
+    """The decision on every unit in reading order, and whether the rules were over the line."""
+
+    decisions: tuple[Decision, ...]
+    over_line: bool
+
+
+def trim_rules(
+    units: Sequence[Unit], line: int, ranking: EntityRanking, tools: TextTools
+) -> TrimmedRules:
+    """Drop entities, then constraints of the graph, then degradable ones, until R ≤ line."""
+    dropped: dict[int, DropReason] = dict.fromkeys(
+        _excluded_constraints(units), (Rule.CONSTRAINT_LIMIT, None)
+    )
+    excess = untrimmed_tokens(units, tools) - line
+    over_line = excess > 0
+    last_number = len([unit for unit in units if _is_constraint(unit)]) - len(dropped)
+    for index, rule in _drop_order(units, ranking):
+        if index in dropped:
+            continue
+        if excess <= 0:
+            break
+        dropped[index] = (rule, excess)
+        excess -= units[index].tokens
+        if _is_constraint(units[index]):
+            excess -= tools.count_number(last_number)
+            last_number -= 1
+    return TrimmedRules(decisions=tuple(_decisions(units, dropped, tools)), over_line=over_line)
+
+
+def untrimmed_tokens(units: Sequence[Unit], tools: TextTools) -> int:
+    """Count the rules as if all of them stay; constraints past the limit cannot."""
+    constraints = [unit for unit in units if _is_constraint(unit) and unit.rendered]
+    surplus = sum(unit.tokens for unit in constraints[MAX_CONSTRAINTS:])
+    numbers = tools.count_numbers(min(len(constraints), MAX_CONSTRAINTS))
+    return sum(unit.tokens for unit in units) - surplus + numbers
+
+
+def reading_order(fragments: Iterable[Fragment]) -> list[Fragment]:
+    """Sort rules: texts, constraints, entities; constraints of the user before the graph's."""
+    return sorted(fragments, key=_reading_key)
+
+
+def mentioned_entities(
+    entities: Sequence[Fragment], document: str, mentions: Mentions
+) -> frozenset[str]:
+    """Return which entities a document mentions, by `source_ref`."""
+    found = mentions.find((name for entity in entities for name in entity.names), document)
+    return frozenset(e.source_ref for e in entities if found.intersection(e.names))
+
+
+def how_often(
+    entities: Sequence[Fragment], document: str, mentions: Mentions
+) -> tuple[tuple[str, int], ...]:
+    """Return by `source_ref` how often a document mentions each entity it mentions, by fourfold.
+
+    Once, four times, sixteen times …: typing a name once more changes that only rarely, and among
+    those that are named about as often the author's `priority` decides.
+    """
+    counts = mentions.count((name for entity in entities for name in entity.names), document)
+    sums = ((e.source_ref, sum(counts[name] for name in set(e.names))) for e in entities)
+    return tuple(sorted((ref, (count.bit_length() + 1) // 2) for ref, count in sums if count))
+
+
+def rank_entities(
+    entities: Sequence[Fragment],
+    mentioned: frozenset[str],
+    mentions: Mentions,
+    often: Iterable[tuple[str, int]] = (),
+    earlier: Iterable[tuple[str, int]] = (),
+) -> EntityRanking:
+    """Count for each entity how many mentioned ones its own text names."""
+    named = [entity for entity in entities if entity.source_ref in mentioned]
+    names = tuple(name for entity in named for name in entity.names)
+    shared: dict[str, int] = {}
+    for entity in entities:
+        found = mentions.find(names, entity.text)
+        others = (other for other in named if other.source_ref != entity.source_ref)
+        shared[entity.source_ref] = len([o for o in others if found.intersection(o.names)])
+    return EntityRanking(
+        mentioned=mentioned, often=dict(often), earlier=dict(earlier), shared=shared
+    )
+
+
+def _excluded_constraints(units: Sequence[Unit]) -> list[int]:
+    """List the constraints that cannot stay: those over the size limit, and all past the 500th."""
+    constraints = [index for index, unit in enumerate(units) if _is_constraint(unit)]
+    blank = [index for index in constraints if not units[index].rendered]
+    return [*blank, *[index for index in constraints if units[index].rendered][MAX_CONSTRAINTS:]]
+
+
+def _drop_order(units: Sequence[Unit], ranking: EntityRanking) -> Iterator[tuple[int, Rule]]:
+    """Return what may be dropped and by which rule, the least important first."""
+    fragments = [(index, unit.fragment) for index, unit in enumerate(units)]
+    entities = [pair for pair in fragments if pair[1].kind is FragmentKind.ENTITY]
+    for index, entity in sorted(entities, key=lambda pair: ranking.key(pair[1]), reverse=True):
+        mentioned = entity.source_ref in ranking.mentioned
+        yield index, Rule.RULES_LINE if mentioned else Rule.NOT_MENTIONED
+    graph = [pair for pair in fragments if _is_constraint_of(pair[1], ConstraintOrigin.KG)]
+    users = [pair for pair in fragments if _is_constraint_of(pair[1], ConstraintOrigin.USER)]
+    for constraints in (graph, [pair for pair in users if pair[1].degradable]):
+        for index, _ in sorted(constraints, key=lambda pair: (pair[1].priority, -pair[0])):
+            yield index, Rule.RULES_LINE
+
+
+def _decisions(
+    units: Sequence[Unit], dropped: Mapping[int, DropReason], tools: TextTools
+) -> Iterator[Decision]:
+    """Decide on each unit; the constraints that stay are numbered without gaps."""
+    before = after = 0
+    for index, unit in enumerate(units):
+        reason = dropped.get(index)
+        number = NO_NUMBER
+        if _is_constraint(unit):
+            before += 1
+            if reason is None:
+                after += 1
+            current = after if reason is None else before
+            number = ListNumber(
+                f"{current}", tools.count_number(current), tools.count_number(before)
+            )
+        if reason is None:
+            yield keep(unit, Rule.RULES_LINE, number)
+        else:
+            yield drop(unit, *reason, number)
+
+
+def _is_constraint(unit: Unit) -> bool:
+    return unit.fragment.kind is FragmentKind.CONSTRAINT
+
+
+def _is_constraint_of(fragment: Fragment, origin: ConstraintOrigin) -> bool:
+    return fragment.kind is FragmentKind.CONSTRAINT and fragment.origin is origin
+
+
+def _reading_key(fragment: Fragment) -> tuple[object, ...]:
+    group, path, offset = fragment.place
+    graph = _is_constraint_of(fragment, ConstraintOrigin.KG)
+    by_priority = -fragment.priority if graph else 0
+    section = _SECTIONS.index(fragment.kind)
+    return (section, graph, by_priority, group, path, offset, fragment.source_ref, fragment.text)

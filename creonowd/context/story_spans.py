@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from creonowd.context.fragment import Fragment, FragmentKind, Layer, Rule, Stage
 from creonowd.context.notice import Caution
-from creonowd.context.numerals import NumeralUnit, whole_number
-from creonowd.context.story import Story, StoryPlace
+from creonowd.context.story import NumeralUnit, Story, StoryPlace, whole_number
 from creonowd.errors import WarningCode, Wording
 from creonowd.text import encode_canonical, join_lines
 
@@ -42,6 +41,11 @@ _UNKNOWN = Wording(
 _SEVERAL = Wording(
     "{0}: “{1}” is the name of several places ({2}); the first counts.",
     "{0}：“{1}”对应多处（{2}），取第一处。",
+)
+_NEVER = Wording(
+    "{0}: “{2}” does not lie after “{1}”, so it holds nowhere; what ends with a chapter is not"
+    " injected in it.",
+    "{0}：“{2}”不在“{1}”之后，因此永远不会注入；until 所指的那一章本身已不算在内。",
 )
 _MOST_NAMED = 3
 _SHOWN = Wording("{} of {} open threads shown", "未收的伏笔 {1} 条，示 {0} 条")
@@ -178,6 +182,14 @@ def _stage_fragment(fragment: Fragment, stage: Stage) -> Fragment:
 
 
 def _doubts(fragment: Fragment, story: Story) -> Iterator[Caution]:
+    if fragment.since and fragment.until and _is_backward(fragment, story):
+        yield Caution(
+            code=WarningCode.STORY_PLACE_UNCLEAR,
+            said=_NEVER.format(fragment.source_ref, fragment.since, fragment.until),
+            layer=fragment.layer,
+            source_ref=fragment.source_ref,
+            details=(("place", fragment.until),),
+        )
     stages = (stage.since for stage in fragment.stages)
     for reference in filter(None, (fragment.since, fragment.until, fragment.due, *stages)):
         found = story.find(reference)
@@ -193,6 +205,12 @@ def _doubts(fragment: Fragment, story: Story) -> Iterator[Caution]:
             source_ref=fragment.source_ref,
             details=(("place", reference),),
         )
+
+
+def _is_backward(fragment: Fragment, story: Story) -> bool:
+    """Return whether a piece ends before it begins; chapters that are not written yet have no order."""
+    end = story.find(fragment.until).place
+    return end.document < len(story.documents) and end <= story.find(fragment.since).place
 
 
 class Bounds(NamedTuple):

@@ -6,7 +6,7 @@ import pytest
 
 from creonowd.context.fragment import Fragment, Layer, Rule, Stage
 from creonowd.context.story import StoryDocument, StoryHeading, StoryPlace, arrange
-from creonowd.context.timeline import (
+from creonowd.context.story_spans import (
     Timely,
     at_place,
     bounds,
