@@ -1,24 +1,53 @@
-"""The history of every conversation: `<userData>/histories/<project>/<conversation>.jsonl`."""
+"""The history of every conversation: `<userData>/histories/<project>/<conversation>.jsonl`.
 
+Messages enter it without thoughts and secrets, and with results of tools summarised. A tool's
+result, and any text over the inline limits, becomes a context file.
+"""
+
+import re
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from pathlib import Path
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import anyio
 import msgspec
 import structlog
 from anyio import to_thread
-from msgspec import field
+from msgspec import UNSET, UnsetType, field
 from msgspec.structs import replace
 
 from creonowd.context.notice import Caution, caution
-from creonowd.errors import WarningCode, same_wording
-from creonowd.history import rounds
-from creonowd.history.rounds import Message, Round
+from creonowd.context_files.files import ContextFiles, ConversationKey, NewFileInfo, PutResult
+from creonowd.context_files.records import MAX_KEY_LENGTH, ContextRef, Kind, Origin
+from creonowd.context_files.slices import Preview, fits
+from creonowd.errors import DaemonError, ErrorCode, WarningCode, same_wording
+from creonowd.history import rounds, tool_summary
+from creonowd.history.observation import (
+    Form,
+    Observation,
+    observe,
+    parse_json,
+    redact_json,
+    without_root,
+)
+from creonowd.history.rounds import (
+    Message,
+    Round,
+    Speaker,
+    ToolCall,
+    check_messages,
+    without_thoughts,
+)
 from creonowd.history.summary import HistorySummary
+from creonowd.history.tool_result import LineLimits
 from creonowd.memo import Memo
 from creonowd.model import Model
+from creonowd.redaction import Redactor
 from creonowd.storage import journal
+from creonowd.threads import call_in_thread
+from creonowd.tokens.truncate import one_line
 
 FOLDER = journal.FOLDER
 REMEMBERED = 64
@@ -193,3 +222,196 @@ def _load(path: Path) -> History:
         torn=found.torn,
         damaged=damaged,
     )
+
+
+_SUMMARY = re.compile(r"\[[^\]\n]{1,70}\] ")
+
+
+class Intake(NamedTuple):
+    """What messages are prepared with; `root`, the project's folder, appears in no message."""
+
+    files: ContextFiles
+    redactor: Redactor
+    limits: LineLimits
+    root: str = ""
+
+
+class ToolResult(NamedTuple):
+    """A tool's result and the call it answers."""
+
+    tool: str
+    content: Any
+    arguments: Any = None
+    call_id: str | None = None
+
+
+class KeptText(NamedTuple):
+    """The text that a history keeps, and the context file with all of it."""
+
+    text: str
+    observation: Observation | None = None
+    ref: ContextRef | None = None
+    preview: Preview | None = None
+
+
+async def append_messages(
+    histories: Histories,
+    intake: Intake,
+    key: ConversationKey,
+    messages: Sequence[Message],
+    contents: Sequence[Any],
+) -> tuple[History, list[tuple[Message, KeptText]]]:
+    """Append messages to a history; `contents` are as they came, also those of tool results."""
+    async with histories.lock(key):
+        before = await histories.current(key)
+        checked = check_messages(before.open_messages, messages)
+        kept = await _keep_all(intake, key, before, checked, contents)
+        history = await histories.append(key, [message for message, _ in kept])
+    return history, kept
+
+
+async def _keep_all(
+    intake: Intake,
+    key: ConversationKey,
+    before: History,
+    messages: Sequence[Message],
+    contents: Sequence[Any],
+) -> list[tuple[Message, KeptText]]:
+    """Prepare each message for the history; a tool's result is that of its call."""
+    calls = {call.id: call for message in before.open_messages for call in message.calls}
+    kept: list[tuple[Message, KeptText]] = []
+    for message, content in zip(messages, contents, strict=True):
+        calls.update({call.id: call for call in message.calls})
+        if message.role is not Speaker.TOOL:
+            kept.append(await keep_message(intake, key, message))
+            continue
+        call = calls.get(message.tool_call_id or "")
+        result = ToolResult(
+            tool=message.name or "tool",
+            content=content,
+            arguments=None if call is None else call.arguments,
+            call_id=message.tool_call_id or None,
+        )
+        text = await keep_result(intake, key, result)
+        name = redact_name(message.name, intake.redactor)
+        short = fits(text.text, intake.files.inline_limits)
+        ref = UNSET if short else tool_summary.ref_in(text.text) or UNSET
+        kept.append((replace(message, content=text.text, name=name, ref=ref), text))
+    return kept
+
+
+async def keep_result(intake: Intake, key: ConversationKey | None, result: ToolResult) -> KeptText:
+    """Summarise a tool's result; with a conversation, all of it becomes a context file."""
+    if key is not None and await _is_summary(intake, key, result.content):
+        return KeptText(intake.redactor.redact(result.content).text)
+    observation, summary = await call_in_thread(_compress, intake, result)
+    if key is None or observation.form is Form.EMPTY:
+        return KeptText(summary, observation)
+    about = NewFileInfo(
+        kind=Kind.ARTIFACT,
+        hint=tool_summary.headline_of(summary),
+        origin=Origin.TOOL,
+        mime_type="application/json" if observation.form is Form.JSON else "text/plain",
+        key=None if result.call_id is None else result.call_id[:MAX_KEY_LENGTH],
+    )
+    put = await _put(intake.files, key, observation.text, about)
+    return KeptText(tool_summary.with_ref(summary, put.ref.id), observation, put.ref, put.preview)
+
+
+async def keep_message(
+    intake: Intake, key: ConversationKey, message: Message
+) -> tuple[Message, KeptText]:
+    """Prepare a message of the user or the model; a text over the limits becomes a file as well."""
+    kept = await call_in_thread(_prepare, intake, message)
+    if fits(kept.content, intake.files.inline_limits):
+        return kept, KeptText(kept.content)
+    put = await put_message(intake.files, key, message.role, kept.content)
+    return replace(kept, ref=put.ref.id), KeptText(kept.content, None, put.ref, put.preview)
+
+
+async def put_message(
+    files: ContextFiles, key: ConversationKey, role: Speaker, content: str
+) -> PutResult:
+    """Put a text over the inline limits into a context file, once however often it is sent."""
+    digest = sha256(content.encode("utf-8", "replace")).hexdigest()[:24]
+    about = NewFileInfo(
+        kind=Kind.HISTORY,
+        hint=f"{role}: {one_line(content, 80)}",
+        origin=Origin.ARCHIVE,
+        key=f"message-{digest}",
+    )
+    return await files.put(key, content, about)
+
+
+def _compress(intake: Intake, result: ToolResult) -> tuple[Observation, str]:
+    observation = observe(result.content, intake.redactor, intake.root)
+    arguments = tool_summary.read_arguments(result.arguments, intake.redactor, intake.root)
+    summary = tool_summary.summarise_result(result.tool, arguments, observation, intake.limits)
+    return observation, intake.redactor.redact(summary).text
+
+
+async def _is_summary(intake: Intake, key: ConversationKey, content: Any) -> bool:
+    """Return whether a result is one of our summaries: its ref is one of this conversation."""
+    if not isinstance(content, str) or not _SUMMARY.match(content):
+        return False
+    ref = tool_summary.ref_in(content)
+    conversation = await intake.files.run(intake.files.store.find, *key)
+    if ref is None or conversation is None or len(content) > 2 * intake.limits.total:
+        return False
+    try:
+        conversation.find(ref)
+    except DaemonError:
+        return False
+    return True
+
+
+async def _put(
+    files: ContextFiles, key: ConversationKey, text: str, about: NewFileInfo
+) -> PutResult:
+    """Put a file under its call's id; an id that is taken gets the content's hash as a suffix."""
+    try:
+        return await files.put(key, text, about)
+    except DaemonError as error:
+        if error.code is not ErrorCode.CONFLICT or about.key is None or "id" not in error.details:
+            raise
+    digest = sha256(text.encode()).hexdigest()[:16]
+    return await files.put(key, text, about._replace(key=f"{about.key[:200]}-{digest}"))
+
+
+def _prepare(intake: Intake, message: Message) -> Message:
+    if message.role is Speaker.ASSISTANT:
+        content = without_thoughts(message.content, with_calls=bool(message.calls))
+        message = replace(message, content=content)
+    return redact_message(message, intake.redactor, intake.root)
+
+
+def redact_message(message: Message, redactor: Redactor, root: str = "") -> Message:
+    """Redact the text, the calls and the name of a message."""
+    calls = tuple(_redact_call(call, redactor, root) for call in message.calls)
+    return replace(
+        message,
+        content=redactor.redact(message.content).text,
+        tool_calls=calls or UNSET,
+        name=redact_name(message.name, redactor),
+    )
+
+
+def redact_name(name: str | UnsetType, redactor: Redactor) -> str | UnsetType:
+    """Redact the name that a message gives its sender or its tool."""
+    return UNSET if name is UNSET else redactor.redact(name).text
+
+
+def _redact_call(call: ToolCall, redactor: Redactor, root: str) -> ToolCall:
+    given = without_root(call.arguments, root)
+    name = redactor.redact(call.name).text
+    return replace(call, name=name, arguments=_redact_arguments(given, redactor))
+
+
+def _redact_arguments(given: Any, redactor: Redactor) -> Any:
+    if not isinstance(given, str):
+        return redact_json(given, redactor)
+    value = parse_json(given)
+    clean = None if value is None else redact_json(value, redactor)
+    if value is None or clean == value:
+        return redactor.redact(given).text
+    return msgspec.json.encode(clean).decode()

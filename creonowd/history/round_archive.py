@@ -26,8 +26,8 @@ from creonowd.history.histories import (
     StoredSummary,
     encode_messages,
     encode_summaries,
+    redact_message,
 )
-from creonowd.history.intake import redact_message
 from creonowd.history.rounds import (
     LONGEST_ID,
     Message,

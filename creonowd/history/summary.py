@@ -26,7 +26,7 @@ from creonowd.history.knowledge import (
 )
 from creonowd.history.observation import as_fields, parse_json
 from creonowd.history.rounds import NO_RESULT, Message, Round, Speaker, ToolCall
-from creonowd.history.todo_list import TodoItem, finished_items, read_todo_call, summarise_todo
+from creonowd.history.tool_result import TodoItem, finished_items, read_todo_call, summarise_todo
 from creonowd.history.tool_summary import headline_of, ref_in
 from creonowd.model import Model
 from creonowd.redaction import Redactor
@@ -358,7 +358,7 @@ def _digest(one: Round) -> Digest:
         files=tuple(_files_of(one.messages)),
         links=tuple(dict.fromkeys(_URL.findall(words))),
         actions=tuple(_actions(one)),
-        waiting=_waiting(one),
+        waiting=_missing_result(one),
         facts=facts_of_round(one.request, answers, one.index),
         intention=intention_in(answers[-1]) if answers else "",
         question=question_in(answers[-1]) if answers else "",
@@ -425,7 +425,7 @@ def _error_of(summary: str) -> str:
     return one_line(f"{one_line(headline, LONGEST_SENTENCE)} {last}", LONGEST_REQUEST)
 
 
-def _waiting(one: Round) -> str:
+def _missing_result(one: Round) -> str:
     unanswered = [m.name for m in one.view if m.content == NO_RESULT]
     return f"waiting for the result of {unanswered[-1]}" if unanswered else ""
 

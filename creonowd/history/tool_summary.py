@@ -21,13 +21,15 @@ from creonowd.history.observation import (
     redact_json,
     without_root,
 )
-from creonowd.history.todo_list import TODO_LISTS, read_todo, summarise_todo
 from creonowd.history.tool_result import (
     DEFAULT_LIMITS,
     PATH_KEYS,
     TEXT_KEYS,
+    TODO_LISTS,
     LineLimits,
     ToolUse,
+    read_todo,
+    summarise_todo,
 )
 from creonowd.redaction import Redactor
 from creonowd.tokens.truncate import clip, one_line

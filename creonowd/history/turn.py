@@ -37,7 +37,7 @@ from creonowd.history.summary import (
     to_one_sentence,
     with_items,
 )
-from creonowd.history.todo_list import TodoItem, summarise_todo
+from creonowd.history.tool_result import TodoItem, summarise_todo
 from creonowd.history.tool_summary import ref_in
 from creonowd.model import Model
 from creonowd.redaction import RedactionEvidence

@@ -220,7 +220,7 @@ def write_temporary(
 def remove(path: Path, *, within: int | None = None) -> None:
     """Remove a file if it is there."""
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(path, dir_fd=within)
+        patiently(partial(os.unlink, path, dir_fd=within))
 
 
 def is_temporary(name: str) -> bool:
@@ -365,7 +365,7 @@ def _write_and_close(descriptor: int, data: bytes, *, synced: bool = True) -> No
 def _claim(temporary: Path, path: Path, within: int | None) -> None:
     """Rename a finished file unless its name is taken: then FileExistsError."""
     if os.name == "nt":
-        temporary.rename(path)
+        patiently(partial(temporary.rename, path))
         return
     try:
         os.link(temporary, path, src_dir_fd=within, dst_dir_fd=within)

@@ -335,7 +335,7 @@ class SafeFolder:
         """Remove a file, or a link in its place but not what it leads to."""
         ignored = (FileNotFoundError, NotADirectoryError, IsADirectoryError, _LinkError)
         with contextlib.suppress(*ignored), self._parent(path) as (folder, name):
-            os.unlink(name, dir_fd=folder)
+            atomic.patiently(partial(os.unlink, name, dir_fd=folder))
 
     def remove_folder(self, path: str = "") -> None:
         """Remove a folder if it is empty."""

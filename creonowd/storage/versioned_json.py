@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from creonowd.errors import disk_errors, version_too_new
-from creonowd.storage.atomic import content
+from creonowd.storage.atomic import content, move
 
 LIMIT_BYTES = 64 * 1024 * 1024
 
@@ -51,7 +51,7 @@ def set_aside(path: Path) -> str:
         number = 1
         while (aside := path.with_name(f"{path.stem}.damaged-{number}{path.suffix}")).exists():
             number += 1
-        path.rename(aside)
+        move(path, aside)
     return aside.name
 
 

@@ -310,7 +310,7 @@ class Tree:
 def make_tree(root: Path, files: Mapping[str, bytes] = DEFAULTS) -> list[str]:
     """Make the folders, and these files in them, that are missing; return what was made."""
     if not root.is_dir():
-        raise _gone()
+        raise _missing_folder()
     parents = (parent.as_posix() for name in files for parent in PurePosixPath(name).parents)
     folders = sorted({*FOLDERS, *parents} - {"."})
     made = [f for f in (TREE, *(f"{TREE}/{f}" for f in folders)) if make_folder(root, f)]
@@ -391,7 +391,7 @@ def is_relevant_folder(folder: str, name: str) -> bool:
     return (folder, name) != (TREE, "cache") and _is_visible(name)
 
 
-def _gone() -> DaemonError:
+def _missing_folder() -> DaemonError:
     return DaemonError(
         ErrorCode.NOT_FOUND, "The project's folder is gone; bring it back or choose another."
     )
@@ -462,7 +462,7 @@ def _check_place(root: Path, folder: str) -> None:
     if os.path.lexists(root / folder):
         raise _in_the_way(folder, "a folder")
     if not root.is_dir():
-        raise _gone()
+        raise _missing_folder()
 
 
 def _not_allowed() -> PermissionError:

@@ -25,18 +25,22 @@ _FORGOTTEN = Wording("There is nothing to undo under this id any more.", "这一
 
 
 class WrittenFile(NamedTuple):
-    """A file after a change, and the id that undoes the change; blank if nothing changed."""
+    """A file after a change, and the id that undoes the change; blank if nothing changed.
+
+    `exists` is false where what was undone had made the file.
+    """
 
     path: str
     data: bytes
     undo: str
+    exists: bool = True
 
 
 class _Step(NamedTuple):
     root: Path
     path: str
-    before: bytes
-    after: bytes
+    before: bytes | None
+    after: bytes | None
     within: str
 
 
@@ -46,7 +50,7 @@ class FileEdits:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._steps: Memo[str, _Step] = Memo(
-            KEPT_BYTES, lambda _id, step: 500 + len(step.before) + len(step.after)
+            KEPT_BYTES, lambda _id, step: 500 + len(step.before or b"") + len(step.after or b"")
         )
 
     def change_now(
@@ -64,8 +68,10 @@ class FileEdits:
         _replace(_Step(root, path, before, after, within))
         return WrittenFile(path, after, self.remember(root, path, before, after, within))
 
-    def remember(self, root: Path, path: str, before: bytes, after: bytes, within: str = "") -> str:
-        """Keep a change that was made, and return the id that undoes it."""
+    def remember(
+        self, root: Path, path: str, before: bytes | None, after: bytes | None, within: str = ""
+    ) -> str:
+        """Keep a change that was made, and return the id that undoes it; None is no file."""
         undo = self._clock.new_id("undo")
         self._steps.put(undo, _Step(root, path, before, after, within))
         return undo
@@ -80,7 +86,7 @@ class FileEdits:
             raise DaemonError(ErrorCode.NOT_FOUND, _FORGOTTEN, undo=undo)
         _replace(step._replace(before=step.after, after=step.before))
         again = self.remember(root, step.path, step.after, step.before, step.within)
-        return WrittenFile(step.path, step.before, again)
+        return WrittenFile(step.path, step.before or b"", again, exists=step.before is not None)
 
 
 def revision_of(data: bytes) -> str:
@@ -96,5 +102,9 @@ def changed_since() -> DaemonError:
 def _replace(step: _Step) -> None:
     with disk_errors(step.path):
         folder = LinkedFolder(step.root, step.within)
-        if not folder.replace_unchanged(step.path, step.after, step.before, mode=atomic.SHARED):
+        if step.after is None:
+            if folder.snapshot(step.path, limit=LIMIT_BYTES).data != step.before:
+                raise changed_since()
+            folder.remove(step.path)
+        elif not folder.replace_unchanged(step.path, step.after, step.before, mode=atomic.SHARED):
             raise changed_since()

@@ -15,7 +15,7 @@ from creonowd.history.budget_fit import summary_policy
 from creonowd.history.build_result import Part, Step
 from creonowd.history.histories import History
 from creonowd.history.rounds import Message, Speaker, ToolCall, check_messages, group_rounds
-from creonowd.history.todo_list import TodoItem
+from creonowd.history.tool_result import TodoItem
 from creonowd.history.turn import TurnRequest, fit_turn, plan_turn
 from creonowd.redaction import Redactor
 from creonowd.settings import Settings

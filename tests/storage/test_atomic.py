@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode, disk_errors
-from creonowd.storage import atomic
+from creonowd.storage import atomic, versioned_json
 from creonowd.storage.atomic import SHARED, replace_unchanged, swap
-from creonowd.storage.safe_folder import SafeFolder, invalid_path
+from creonowd.storage.safe_folder import LinkedFolder, SafeFolder, invalid_path
 
 
 def test_replacing_a_file_leaves_only_the_new_content(tmp_path: Path) -> None:
@@ -257,6 +257,27 @@ def test_what_windows_refuses_for_a_moment_is_tried_again() -> None:
         return 7
 
     assert atomic.patiently(open_file, windows=True) == 7
+
+
+def remove_inside(path: Path) -> None:
+    LinkedFolder(path.parent).remove(path.name)
+
+
+@pytest.mark.parametrize("change", [atomic.remove, remove_inside, versioned_json.set_aside])
+def test_a_file_is_removed_or_set_aside_while_somebody_reads_it(
+    tmp_path: Path, change: Callable[[Path], object]
+) -> None:
+    """Windows refuses both as long as the reader has it open."""
+    path = tmp_path / "设定.json"
+    path.write_bytes(b"old")
+    reader = path.open("rb")
+    closing = threading.Timer(0.05, reader.close)
+    closing.start()
+
+    change(path)
+
+    assert not path.exists()
+    closing.join()
 
 
 def test_what_stays_refused_is_an_error_and_elsewhere_at_once() -> None:

@@ -15,8 +15,12 @@ from hypothesis import strategies as st
 from creonowd.clock import SteppingClock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import Redactor
-from creonowd.workspace.constraint_file import ConstraintFile
-from creonowd.workspace.constraints import ConstraintPatch, Constraints, NewConstraint
+from creonowd.workspace.constraints import (
+    ConstraintFile,
+    ConstraintPatch,
+    Constraints,
+    NewConstraint,
+)
 from creonowd.workspace.creonow_tree import Tree
 from creonowd.workspace.projects import Project
 

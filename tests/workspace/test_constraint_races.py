@@ -12,8 +12,7 @@ import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.storage.atomic import patiently, replace_unchanged
-from creonowd.workspace.constraint_file import ConstraintFile
-from creonowd.workspace.constraints import Constraints, NewConstraint
+from creonowd.workspace.constraints import ConstraintFile, Constraints, NewConstraint
 from creonowd.workspace.creonow_tree import make_tree
 from creonowd.workspace.projects import Project
 from tests.workspace.stores import a_store
