@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from creonowd.context.result import AssembleResult, EncodedAnswer, encode_answer
 from creonowd.context.source import wanted_sources
-from creonowd.context.system_prompt import PrefixDigest
+from creonowd.context.stable_prefix import PrefixDigest
 from creonowd.engine.assembly import (
     AssembleContext,
     LoggedOutcome,

@@ -48,11 +48,10 @@ from creonowd.context.plan import (
 )
 from creonowd.context.result import ModelTarget, redaction_evidence
 from creonowd.context.source import Source
+from creonowd.context.stable_prefix import PrefixComparison, PrefixKey
 from creonowd.context.story import Story, StoryPlace
-from creonowd.context.system_prompt import PrefixComparison, PrefixKey
 from creonowd.context.text_tools import TextTools
-from creonowd.engine.engine import SeenOnce, SkillRead
-from creonowd.engine.services import Session
+from creonowd.engine.services import SeenOnce, Session, SkillRead
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.logs import redaction_event
 from creonowd.model import Model, Params
@@ -73,9 +72,8 @@ from creonowd.sources.shared_reads import JOINT_SHARE, RoundCache
 from creonowd.sources.synopsis import describe
 from creonowd.text import file_stem
 from creonowd.tokens.tokenizer import ByteTokenizer
-from creonowd.workspace.buffer import Buffer
 from creonowd.workspace.creonow_tree import PROJECT_FILE, ProjectFile
-from creonowd.workspace.documents import DocumentId
+from creonowd.workspace.documents import Buffer, DocumentId
 from creonowd.workspace.projects import Project
 
 LONGEST_NAME = 256
@@ -203,6 +201,7 @@ async def prepare(
 ) -> AsyncGenerator[Preparation]:
     """Find all that an assembly is made of, and keep its document's place for the block."""
     _check(request)
+    await session.engine.turns.take()
     project = await session.projects.find(request.project_id)
     with log_refusals(project.project_id):
         async with session.engine.admission.enter((project.project_id, request.document_id)):
@@ -276,7 +275,6 @@ async def _prepare(
     sources = session.engine.sources_of(project)
     call = _Call(session, project, request, what_if)
     disk = await _read_disk(call, sources)
-    await session.engine.turns.take()
     async with session.engine.concurrency.reading if disk is None else nullcontext():
         budget = await _budget(call, disk)
         if choice is None:
@@ -365,7 +363,8 @@ async def _skill_read(call: "_Call", disk: "DiskState | None") -> SkillRead:
 class DiskState(NamedTuple):
     """What one trip to the disk found; the document and the one before only if they are needed.
 
-    What the sources read is kept by them.
+    What the sources read is kept by them. `own_texts` are those in `.creonow` if the document
+    does not show the language by itself.
     """
 
     budget: Budget
@@ -374,6 +373,7 @@ class DiskState(NamedTuple):
     story: Story
     previous: Document | None
     outline: str = ""
+    own_texts: Sequence[str] | None = None
 
 
 class _Call(NamedTuple):
@@ -428,11 +428,12 @@ async def _read_disk(call: _Call, sources: Sequence[Source]) -> DiskState | None
             story=story,
             previous=_document_at_start(previous, before, utf16=session.peer.utf16),
             outline=_outline(session, project, rules, located),
+            own_texts=_own_texts(call, skill.project_file, located, cache),
         )
 
-    with anyio.move_on_after(JOINT_SHARE * session.settings.source_timeout_ms / 1000):
-        with suppress(DaemonError, OSError):
-            return await session.engine.rounds.read(project.root, object(), read)
+    seconds = JOINT_SHARE * session.settings.source_timeout_ms / 1000
+    with suppress(DaemonError, OSError):
+        return await session.engine.rounds.read(project.root, object(), read, seconds)
     return None
 
 
@@ -449,6 +450,18 @@ def _outline(
     if not wants(rules, Need.OUTLINE) or not wants(rules, Need.RETRIEVAL):
         return ""
     return outline_for(session.tree, project, file_stem(document.source_ref))
+
+
+def _own_texts(
+    call: _Call, file: ProjectFile | None, located: LocatedDocument | None, cache: RoundCache
+) -> Sequence[str] | None:
+    """Return the texts in `.creonow` if the language depends on them; blocks its thread."""
+    document = None if located is None else located.document
+    if _clear_language(file, document) is not None:
+        return None
+    with suppress(DaemonError):
+        return cache.once("own texts", lambda: own_texts(call.session.tree, call.project))
+    return ()
 
 
 def _position(request: AssembleContext) -> Position:
@@ -515,7 +528,8 @@ async def _plan(call: _Call, budget: Budget, disk: DiskState | None) -> Plan:
         story = disk.story
     else:
         story, story_warnings = await _story(session, project, located.document)
-    language = await _language(session, project, read.project_file, located.document)
+    texts = None if disk is None else disk.own_texts
+    language = await _language(session, project, read.project_file, located.document, texts)
     if read.entry is not None:
         skill = structs.replace(skill, task=_task(read.entry, language))
     if read.project_file is None:
@@ -530,7 +544,7 @@ async def _plan(call: _Call, budget: Budget, disk: DiskState | None) -> Plan:
         project_id=project.project_id,
         document_id=request.document_id,
         skill=skill,
-        allowances=allowances_of(budget.profile),
+        allowances=allowances_of(budget.profile, budget.factor),
         document=located.document,
         additional_input=request.additional_input or "",
         warnings=(*skill_warnings, *budget.warnings, *located.warnings, *story_warnings),
@@ -575,22 +589,39 @@ async def _read_skill(session: Session, project: Project, skill_id: str | None) 
 
 
 async def _language(
-    session: Session, project: Project, file: ProjectFile | None, document: Document | None
+    session: Session,
+    project: Project,
+    file: ProjectFile | None,
+    document: Document | None,
+    texts: Sequence[str] | None,
 ) -> ManuscriptLanguage:
     """Return the language of the project file, else of the document, else of the project's texts.
 
-    Those are read only if the document is too short, or mixed.
+    Those are read here only if the document is too short, or mixed, and nobody read them before.
     """
+    if (clear := _clear_language(file, document)) is not None:
+        return clear
+    if texts is None:
+        try:
+            texts = await to_thread.run_sync(
+                own_texts, session.tree, project, abandon_on_cancel=True
+            )
+        except DaemonError:
+            texts = ()
+    return choose_language(_words_of(document), texts)
+
+
+def _clear_language(
+    file: ProjectFile | None, document: Document | None
+) -> ManuscriptLanguage | None:
+    """Return the language of the project file, else of the document; None if neither shows one."""
     if file is not None and file.language is not None:
         return file.language
-    words = WordCount() if document is None else count_words(document.text)
-    if (clear := words.clear) is not None:
-        return clear
-    try:
-        texts = await to_thread.run_sync(own_texts, session.tree, project, abandon_on_cancel=True)
-    except DaemonError:
-        texts = []
-    return choose_language(words, texts)
+    return _words_of(document).clear
+
+
+def _words_of(document: Document | None) -> WordCount:
+    return WordCount() if document is None else count_words(document.text)
 
 
 def _check_selection(request: AssembleContext, located: LocatedDocument) -> None:

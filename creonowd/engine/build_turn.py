@@ -18,13 +18,12 @@ from creonowd.errors import DaemonError, WarningCode
 from creonowd.history.budget_fit import PINNED, summary_policy, total_tokens
 from creonowd.history.build_result import BuildResult, Part, PartSummary, SummaryNote
 from creonowd.history.code_law import CodeLaw
-from creonowd.history.histories import History, StoredSummary
-from creonowd.history.intake import put_message
+from creonowd.history.histories import History, StoredSummary, put_message
 from creonowd.history.round_archive import register_rounds
 from creonowd.history.rounds import Speaker, call_texts
 from creonowd.history.summariser import ModelSummariser, stored_summary
 from creonowd.history.summary import extractive_summary
-from creonowd.history.todo_list import TodoItem
+from creonowd.history.tool_result import TodoItem
 from creonowd.history.tool_summary import ref_in
 from creonowd.history.turn import TurnContext, TurnPlan, TurnRequest, fit_turn, plan_turn
 from creonowd.providers.provider import Provider

@@ -63,7 +63,8 @@ class SummariseStory(Params):
     """The chapters; without them, all of the story."""
     again: bool = False
     """Also those that have a summary of their present text. One that the author edited is kept as
-    long as it is not stale."""
+    long as it is not stale, one that a model wrote as long as there is no model to write another.
+    An extract is replaced without this as soon as there is a model."""
     dry_run: bool = False
     """Write nothing and ask no model: only say what it would take."""
 
@@ -116,11 +117,11 @@ async def summarise_story(session: Session, params: SummariseStory) -> Summarise
     story = await session.chapters.story(project)
     stored = await session.summaries.store.read(project)
     chosen = _choose(story.documents, params.documents)
-    todo = [one for one in chosen if _is_due(one, stored, again=params.again)]
     ready = await session.ai.readiness()
+    by_model = ready.ready and not ready.stands_in
+    todo = [one for one in chosen if _is_due(one, stored, by_model=by_model, again=params.again)]
     profile = (await session.budgets.effective(project.project_id)).profile
     model = session.ai.model(profile.model)
-    by_model = ready.ready and not ready.stands_in
     match = session.tokenizers.known.encoding_for(model, profile.tokenizer_id)
     tokenizer = await session.tokenizers.get(match.encoding)
     texts = session.summaries.open_texts(project)
@@ -145,7 +146,9 @@ async def summarise_story(session: Session, params: SummariseStory) -> Summarise
                 raise
             failures.append(SummaryFailure(path=_visible_path(session, document), code=error.code))
             continue
-        spent, calls = spent + work.tokens, calls + (work.call is not None)
+        spent += work.tokens
+        if work.call is not None:
+            calls += 1
         done.append(_visible_path(session, document))
     if todo:
         report_progress({"done": len(todo), "documents": len(todo)})
@@ -186,14 +189,20 @@ def not_in_story() -> DaemonError:
     )
 
 
-def _is_due(document: StoryDocument, stored: Summaries, *, again: bool) -> bool:
-    """Return whether a chapter is to be summarised; one with nothing in it never is."""
+def _is_due(document: StoryDocument, stored: Summaries, *, by_model: bool, again: bool) -> bool:
+    """Return whether a chapter is to be summarised; one with nothing in it never is.
+
+    A model writes where there is only an extract; no extract takes the place of what one wrote.
+    """
     if document.length is not None and document.length == 0:
         return False
     edited = stored.edited.get(document.path)
     if edited is not None and edited.digest == document.digest:
         return False
-    return again or document.digest not in stored.made
+    made = stored.made.get(document.digest)
+    if made is None:
+        return True
+    return by_model and again if made.origin is SummaryOrigin.MODEL else by_model or again
 
 
 def _prepare(

@@ -24,10 +24,11 @@ from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, Language
 from creonowd.redaction import Redactor
 from creonowd.retrieval.query import terms_of
+from creonowd.sources.characters import note_heading
 from creonowd.sources.passage_source import reasons
 from creonowd.storage import front_matter
 from creonowd.text import file_stem
-from creonowd.workspace.buffer import Buffer, to_utf16
+from creonowd.workspace.documents import Buffer, to_utf16
 from creonowd.workspace.projects import Project
 
 MOST_TERMS = 8
@@ -169,7 +170,8 @@ def _name(decision: Decision, kind: PieceKind, titles: Mapping[str, str]) -> str
     if kind in {PieceKind.SELECTION, PieceKind.INPUT, PieceKind.TASK}:
         return ""
     path = fragment.source_ref.partition("#")[0]
-    return fragment.title or titles.get(path) or file_stem(path)
+    heading = note_heading(path, decision.text) if kind is PieceKind.NOTE else []
+    return fragment.title or titles.get(path) or next(iter(heading), "") or file_stem(path)
 
 
 async def _why(session: Session, project: Project, assembly: Assembly) -> dict[str, Why]:

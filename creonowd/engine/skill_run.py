@@ -61,7 +61,7 @@ from creonowd.providers.provider import (
     Stop,
     cut_blocks,
 )
-from creonowd.rpc.peer import Peer
+from creonowd.rpc.connection import Peer
 from creonowd.text import well_formed
 from creonowd.tokens.boundaries import grapheme_ceiling, grapheme_floor, sentences
 from creonowd.tokens.models import CountKind

@@ -81,9 +81,9 @@ class Allusions:
         the sentences around: what they speak of anyway counts less.
         """
         rare, leading = self.by_rare_words(asking, scene), self.by_all_words(asking)
-        return [self._joined(*pair) for pair in zip(rare, leading, strict=True)]
+        return [self._merge(*pair) for pair in zip(rare, leading, strict=True)]
 
-    def _joined(self, rare: Allusion, leading: Allusion) -> tuple[Allusion, ...]:
+    def _merge(self, rare: Allusion, leading: Allusion) -> tuple[Allusion, ...]:
         both = tuple(one for one in (leading, rare) if one.strength > 0)
         if len(both) == 2 and self._documents[rare.row] == self._documents[leading.row]:
             return (leading._replace(strength=round(leading.strength + rare.strength, 4)),)
@@ -268,7 +268,7 @@ def _terms_in(scene: tuple[str, ...]) -> "tuple[NDArray[np.uint64], NDArray[np.i
     return np.unique(np.concatenate(arrays), return_counts=True)
 
 
-class _Held(NamedTuple):
+class _PlacedAllusion(NamedTuple):
     """An allusion, the document it is to, and where its sentence ends."""
 
     one: Allusion
@@ -291,7 +291,13 @@ class HeldAllusions:
     def __init__(self, documents: Sequence[int]) -> None:
         self._documents = documents
         self._at = self._changed = 0
-        self._held: list[_Held] = []
+        self._held: list[_PlacedAllusion] = []
+
+    def copy(self) -> "HeldAllusions":
+        """Return the same, to go on with elsewhere."""
+        other = HeldAllusions(self._documents)
+        other._at, other._changed, other._held = self._at, self._changed, [*self._held]
+        return other
 
     @property
     def all(self) -> list[Allusion]:
@@ -300,11 +306,11 @@ class HeldAllusions:
 
     def begin(self, sentences: Iterable[str], found: Iterable[Sequence[Allusion]]) -> None:
         """Take the strongest of a text as a whole."""
-        best: dict[int, _Held] = {}
-        every: list[_Held] = []
+        best: dict[int, _PlacedAllusion] = {}
+        every: list[_PlacedAllusion] = []
         for sentence, allusions in zip(sentences, found, strict=True):
             self._at += len(sentence)
-            every += [_Held(one, self._documents[one.row], self._at) for one in allusions]
+            every += [_PlacedAllusion(one, self._documents[one.row], self._at) for one in allusions]
         for held in every:
             known = best.get(held.document)
             if known is None or held.strength(self._at) > known.strength(self._at):
@@ -320,9 +326,9 @@ class HeldAllusions:
             self._at += len(sentence)
             for one in allusions:
                 if one.strength >= LEAST_STRENGTH:
-                    self._take(_Held(one, self._documents[one.row], self._at))
+                    self._take(_PlacedAllusion(one, self._documents[one.row], self._at))
 
-    def _take(self, new: _Held) -> None:
+    def _take(self, new: _PlacedAllusion) -> None:
         same = [held for held in self._held if held.document == new.document]
         rivals = same or (self._held if len(self._held) >= MOST_HELD else [])
         if rivals:

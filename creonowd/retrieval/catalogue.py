@@ -7,6 +7,7 @@ import contextlib
 import os
 import re
 import stat
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import lru_cache
@@ -113,6 +114,40 @@ def is_excluded(root: Path, path: str) -> bool:
     return False
 
 
+class IgnoreLine(NamedTuple):
+    """A line of an ignore file, counted from 1."""
+
+    file: str
+    line: int
+
+
+def hiding_line(root: Path, path: str) -> IgnoreLine | None:
+    """Return the line that hides a document, be it by a folder above it; None if none does."""
+    names, files = path.split("/"), list[tuple[str, _IgnoreFile]]()
+    for depth in range(len(names)):
+        folder, tested = "/".join(names[:depth]), "/".join(names[: depth + 1])
+        files += [(folder, file) for file in _ignore_files(root, folder)]
+        for above, file in reversed(files):
+            below = tested.removeprefix(f"{above}/") if above else tested
+            is_folder = depth < len(names) - 1
+            decision = _pattern_set(file.text).decide(below, is_folder=is_folder)
+            if decision:
+                return IgnoreLine(file.path, _last_match(file.text, below, is_folder=is_folder))
+            if decision is not None:
+                break
+    return None
+
+
+def _last_match(text: str, path: str, *, is_folder: bool) -> int:
+    lines = text.splitlines()
+
+    def is_last(number: int) -> bool:
+        rest = PatternSet("\n".join(lines[number:]))
+        return rest.decide(path, is_folder=is_folder) is None
+
+    return bisect_left(range(len(lines) + 1), x=True, key=is_last)
+
+
 class _DocumentWalk:
     """A walk through a project's folders, the nearest first, that goes no further than it may."""
 
@@ -171,17 +206,31 @@ def _with_ignore_files(
     rules: "IgnoreRules", root: Path, folder: str
 ) -> "tuple[IgnoreRules, list[str]]":
     """Add a folder's own ignore files; return also which of them are too long."""
-    files, cut = LinkedFolder(root), list[str]()
+    files = _ignore_files(root, folder)
+    for file in files:
+        rules = rules.inside(folder, file.text)
+    return rules, [file.path for file in files if file.is_cut]
+
+
+class _IgnoreFile(NamedTuple):
+    path: str
+    text: str
+    is_cut: bool
+
+
+def _ignore_files(root: Path, folder: str) -> list[_IgnoreFile]:
+    """Read a folder's own ignore files, as far as they count."""
+    files, found = LinkedFolder(root), list[_IgnoreFile]()
     for name in IGNORE_FILES:
         path = f"{folder}/{name}" if folder else name
         with _skip_unreadable(), files.open_file(path) as file:
             data = file.read_at(0, _LARGEST_IGNORE_FILE + 1)
-            if len(data) > _LARGEST_IGNORE_FILE:
+            is_cut = len(data) > _LARGEST_IGNORE_FILE
+            if is_cut:
                 # Half a pattern may hide everything: what is cut is cut at a line.
                 data = data[:_LARGEST_IGNORE_FILE].rpartition(b"\n")[0]
-                cut.append(path)
-            rules = rules.inside(folder, data.decode("utf-8-sig", "replace"))
-    return rules, cut
+            found.append(_IgnoreFile(path, data.decode("utf-8-sig", "replace"), is_cut))
+    return found
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from creonowd.memo import Memo
 from creonowd.redaction import PLACEHOLDER
-from creonowd.retrieval.allusions import Allusion, Allusions
+from creonowd.retrieval.allusions import Allusion, Allusions, HeldAllusions
 from creonowd.retrieval.bm25 import (
     Mask,
     Scores,
@@ -98,6 +98,7 @@ class LoadedIndex:
         self._alluded: Memo[tuple[SearchScope, tuple[str, ...]], dict[str, Allusion]] = Memo(
             KEPT_SCENES
         )
+        self._begun: Memo[tuple[SearchScope, tuple[str, ...]], HeldAllusions] = Memo(KEPT_SCENES)
 
     def terms_in(self, scope: SearchScope | None) -> TermIndex:
         """Return the terms of all rows, or of those in a scope as if there were no others."""
@@ -114,6 +115,16 @@ class LoadedIndex:
             return self._alluded.get((scope, scene), dict[str, Allusion])
 
         return self._allusions.get(scope, make)
+
+    def held_allusions(self, scope: SearchScope, text: tuple[str, ...]) -> HeldAllusions:
+        """Return what the sentences of a text allude to in a scope, to go on with."""
+
+        def begin() -> HeldAllusions:
+            held = HeldAllusions(self.documents)
+            held.begin(text, self.allusions_in(scope).find(text, text))
+            return held
+
+        return self._begun.get((scope, text), begin).copy()
 
     def _allowed(self, scope: SearchScope) -> Mask:
         documents = scope.documents

@@ -558,7 +558,8 @@ class Indexes:
     def of(self, project: Project) -> ProjectIndex:
         """Return a project's index as it is now; it refreshes if anything may have changed."""
         opened = self._indexes.get(project.project_id) or self._open(project)
-        if opened.index.problem or (not opened.watched and opened.index.is_current):
+        reported = opened.watched and not self._watcher.misses_changes(project.project_id)
+        if opened.index.problem or (not reported and opened.index.is_current):
             opened.index.files_changed()
         opened.index.buffers_changed()
         return opened.index

@@ -246,7 +246,7 @@ def rank(
     )
     return [
         RankedPassage(
-            found=_found(group.best, path, texts[index.rows[group.best.row].id]),
+            found=_found_passage(group.best, path, texts[index.rows[group.best.row].id]),
             score=-negative,
             duplicates=tuple(f"{index.path(one.row)}#{one.lines}" for one in group.duplicates),
         )
@@ -254,7 +254,7 @@ def rank(
     ]
 
 
-def _found(one: Candidate, path: str, stored: StoredText) -> FoundPassage:
+def _found_passage(one: Candidate, path: str, stored: StoredText) -> FoundPassage:
     return FoundPassage(
         row=one.row,
         path=path,

@@ -27,6 +27,7 @@ from creonowd.errors import WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.sources.file_fragments import (
+    FRONT_MATTER,
     NAME_KEYS,
     TITLE_KEYS,
     FileFaultError,
@@ -37,6 +38,7 @@ from creonowd.sources.file_fragments import (
 from creonowd.sources.shared_reads import FolderReader, ProjectReads, RoundCache
 from creonowd.storage import front_matter
 from creonowd.text import as_text, join_lines
+from creonowd.tokens.tokenizer import about_tokens
 from creonowd.workspace.creonow_tree import MEMORY, CreonowFolder, Folder
 
 CHARACTER_GROUP = 3
@@ -66,7 +68,6 @@ _INJECT = Wording(
     "`inject` must be always, mentioned, manual or never",
     "inject 须为 always、mentioned、manual 或 never",
 )
-_FRONT_MATTER = Wording("its front matter has a fault: {}", "文件头（front matter）有误：{}")
 _ALIASES = Wording("`aliases` must be texts", "aliases 须为文本")
 _RELATIONS = Wording(
     "`relations` must be names with texts, such as {Lydia: her sister}",
@@ -102,7 +103,7 @@ class Entity(Model):
 class RelatedEntity(Model):
     """A card, what its entity is called, and what it says of others, each by a name.
 
-    `since` and `until` are those of the card: its relations hold as long as it does.
+    `tokens` is about how many it has. `since` and `until` are those of the card: its relations hold as long as it does.
     """
 
     source_ref: str
@@ -110,6 +111,7 @@ class RelatedEntity(Model):
     relations: tuple[tuple[str, str], ...]
     since: str = ""
     until: str = ""
+    tokens: float = 0
 
 
 class Entities(Model, cache_hash=True):
@@ -220,7 +222,7 @@ class MentionedSource:
 
     def _named_in(self, entities: Entities, ask: SourceQuery) -> SourceResult:
         ahead = AHEAD if ask.here is None or ask.sees_future else 0
-        near = f"{_near(ask.document, ahead)}\n{ask.wish}"
+        near = f"{_chapter_before(ask)}\n{_near(ask.document, ahead)}\n{ask.wish}"
         found = [
             *self._find_mentioned(entities.mentioned, near),
             *self._find_mentioned(entities.manual, ask.wish),
@@ -239,6 +241,7 @@ class MentionedSource:
         """
         found = self._entities.find(entities.every_name, near)
         here = [one for one in entities.related if found.intersection(one.names)]
+        told = self._entities.find((name for one in here for name, _ in one.relations), near)
         colon = "：" if language is ManuscriptLanguage.CHINESE else ": "
         fragments: list[Fragment] = []
         for one in here:
@@ -249,7 +252,7 @@ class MentionedSource:
             shown = [
                 f"{one.names[0]} – {name}{colon}{said}"
                 for name, said in others
-                if name in called.values() or name in near
+                if name in called.values() or name in told
             ]
             if shown:
                 fragments.append(
@@ -269,6 +272,11 @@ class MentionedSource:
         names = chain.from_iterable([entity.names for entity in entities])
         found = self._entities.find(names, text)
         return [entity for entity in entities if found.intersection(entity.names)]
+
+
+def _chapter_before(ask: SourceQuery) -> str:
+    """Return what the page shows of the chapter before: its people are there in a new one."""
+    return "" if ask.previous is None else ask.previous.text[ask.previous_start :]
 
 
 def _near(document: Document | None, ahead: int) -> str:
@@ -332,6 +340,7 @@ def _entities(folder: Folder, notes: Folder) -> Entities:
             relations=described[card.source_ref].relations,
             since=card.since,
             until=card.until,
+            tokens=about_tokens(card.text),
         )
         for card in cards
     )
@@ -472,12 +481,17 @@ def _values(path: str, text: str) -> Mapping[str, Any]:
     if is_json(path):
         value = json.loads(text)
         return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return header_values(text)
+
+
+def header_values(text: str) -> Mapping[str, Any]:
+    """Return the keys of a front matter; FileFaultError if it makes no sense."""
     read = front_matter.read(text)
     if read is None:
         return {}
     if read.faults:
         first = read.faults[0]
-        raise FileFaultError(_FRONT_MATTER.format(first.wording), first.line)
+        raise FileFaultError(FRONT_MATTER.format(first.wording), first.line)
     return read.values
 
 
@@ -489,7 +503,7 @@ def _names(
     if not _is_texts(others):
         raise FileFaultError(_ALIASES, near=next(key for key in ALIAS_KEYS if key in values))
     if own is None:
-        own, others = PurePosixPath(path).stem, [*_heading(path, text), *others]
+        own, others = PurePosixPath(path).stem, [*note_heading(path, text), *others]
     if not isinstance(own, str) or not own.strip():
         raise FileFaultError(_NAME, near=next((key for key in keys if key in values), ""))
     titles = _first(values, TITLE_KEYS_OF_PEOPLE)
@@ -504,7 +518,8 @@ def _first(values: Mapping[str, Any], keys: Iterable[str]) -> Any:
     return next((values[key] for key in keys if key in values), None)
 
 
-def _heading(path: str, text: str) -> list[str]:
+def note_heading(path: str, text: str) -> list[str]:
+    """Return the first heading of a file, if it is short enough to be a name."""
     heading = None if is_json(path) else _HEADING.search(text)
     return [heading[1]] if heading and len(heading[1]) <= LONGEST_HEADING else []
 

@@ -22,11 +22,10 @@ from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.retrieval.passages import heading_of
-from creonowd.rpc.peer import Peer
+from creonowd.rpc.connection import Peer
 from creonowd.storage import front_matter
 from creonowd.text import join_lines
-from creonowd.workspace.buffer import Buffer
-from creonowd.workspace.documents import Documents
+from creonowd.workspace.documents import Buffer, Documents
 from creonowd.workspace.projects import Project
 from creonowd.workspace.runs import RunRecord, Runs
 

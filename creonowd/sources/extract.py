@@ -11,7 +11,7 @@ from itertools import pairwise
 from math import log, sqrt
 from typing import NamedTuple
 
-from creonowd.context.numerals import chapter_of
+from creonowd.context.story import chapter_of
 from creonowd.retrieval.query import UNSPACED, telling_terms
 from creonowd.sources.document import find_headings
 from creonowd.text import join_lines
@@ -26,7 +26,8 @@ FEWEST_USES = 2
 SHORTEST, LONGEST = (14, 40), (90, 260)
 # What nobody says outside of quotation marks: of speech one often does not know whose it is.
 SPEECH_SHARE = 0.45
-# Nobody can be told by "he": a sentence that names people says more.
+ENDING = 0.1
+# "He" may be anyone: a sentence that names people says more.
 NAME_SHARE = 1.3
 # A word that follows `at` or `in` more often than that is a place.
 PLACE_SHARE = 0.25
@@ -181,6 +182,15 @@ _NO_PEOPLE = frozenset(
 )
 
 
+_PLACES = frozenset(
+    str.split(
+        "Abbey Avenue Bridge Castle Church Court Farm Field Forest Garden Gardens Gate Grove Hall"
+        " Harbour Hill House Inn Island Lake Lane Lodge Manor Mountain Park Parsonage Place River"
+        " Road School Square Station Street Tower Town Valley Village Wood Woods Yard"
+    )
+)
+
+
 class Extract(NamedTuple):
     """A summary made of a chapter's own words, and the same in one sentence."""
 
@@ -325,7 +335,8 @@ def _people(text: str, names: Iterable[Sequence[str]], *, unspaced: bool) -> lis
 
 def _is_no_person(name: str, text: str) -> bool:
     """Return whether a capitalised word names no person: it mostly follows `at`, `in`, `near` and the like."""
-    if name.split(maxsplit=1)[0] in _NO_PEOPLE:
+    words = name.split()
+    if words[0] in _NO_PEOPLE or (len(words) > 1 and words[-1] in _PLACES):
         return True
     spelled = re.escape(name).replace("\\ ", r"\s+")
     uses = len(re.findall(rf"\b{spelled}\b", text))
@@ -348,10 +359,17 @@ def _scores(listed: Sequence[_Sentence], people: Sequence[str], *, unspaced: boo
         length = len(one.text)
         score = sum(weights.get(term, 0.0) for term in sorted(own)) / sqrt(max(length, wanted))
         score *= min(1.0, wanted / length) if length > 2 * wanted else 1.0
-        score *= SPEECH_SHARE if one.spoken or one.text.endswith((":", "：")) else 1.0
+        score *= SPEECH_SHARE if one.spoken or _is_broken_off(one.text) else 1.0
         score *= NAME_SHARE if any(name in one.text for name in people) else 1.0
         scores.append(score)
     return scores
+
+
+def _is_broken_off(sentence: str) -> bool:
+    """Return whether a sentence announces what somebody says, and that follows elsewhere."""
+    if sentence.endswith((":", "：", ",", "，")) or sentence.count('"') % 2:
+        return True
+    return _quotation_depth(sentence) > 0
 
 
 def _choose(listed: Sequence[_Sentence], scores: Sequence[float], *, unspaced: bool) -> list[int]:
@@ -361,8 +379,12 @@ def _choose(listed: Sequence[_Sentence], scores: Sequence[float], *, unspaced: b
         at for at, one in enumerate(listed) if len(one.text) >= least and not one.text[0].islower()
     ]
     candidates = long_enough or list(range(len(listed)))
-    told = [at for at in candidates if not listed[at].spoken] or candidates
-    chosen = {told[0], candidates[-1]}
+    narrated = [
+        at for at in candidates if not listed[at].spoken and not _is_broken_off(listed[at].text)
+    ]
+    # Of the last words a few may be somebody's speech, which says less than what happens before.
+    ending = [at for at in narrated if at >= len(listed) * (1 - ENDING)]
+    chosen = {(narrated or candidates)[0], (ending or candidates)[-1]}
     size = max(1, -(-len(listed) // SECTIONS))
     for section in range(0, len(listed), size):
         inside = [at for at in candidates if section <= at < section + size and at not in chosen]

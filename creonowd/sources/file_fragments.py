@@ -4,6 +4,7 @@ The front matter of a text is for the daemon, not for the model: of it, only a n
 """
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Any, cast
@@ -11,7 +12,7 @@ from typing import Any, cast
 from creonowd.context.fragment import Fragment, Layer, Omission, Place, Reason
 from creonowd.context.notice import Caution
 from creonowd.context.source import SourceResult
-from creonowd.context.timeline import PROGRESSION_KEYS, bounds, declared_stages, split_stages
+from creonowd.context.story_spans import PROGRESSION_KEYS, bounds, declared_stages, split_stages
 from creonowd.errors import WarningCode, Wording
 from creonowd.model import Model
 from creonowd.storage import front_matter
@@ -54,6 +55,12 @@ NO_PLACE = Wording(
     "from、until 或 progressions 没有指出故事中的位置",
 )
 NOT_JSON = Wording("it is no valid JSON", "不是合法的 JSON")
+
+
+FRONT_MATTER = Wording("its front matter has a fault: {}", "文件头（front matter）有误：{}")
+_TIMED = re.compile(
+    r"\ufeff?---[^\S\n]*\n(?:(?!---)[^\n]*\S[^\n]*\n)*?(?:from|until|自|至|progressions|进展)\s*[:：]"
+)
 
 
 class FileKind(Model):
@@ -154,7 +161,7 @@ def _fragment(kind: FileKind, file: TreeFile, fields: FragmentFields) -> Fragmen
     parts = front_matter.split("" if whole else text)
     body = text if whole else parts.body
     if kind.timed:
-        body, timing = _timing(text, parts, whole=whole)
+        body, timing = _time_fields(text, parts, whole=whole)
         given |= timing
     return Fragment(
         layer=kind.layer,
@@ -169,8 +176,18 @@ def _fragment(kind: FileKind, file: TreeFile, fields: FragmentFields) -> Fragmen
     )
 
 
-def _timing(text: str, parts: front_matter.TextParts, *, whole: bool) -> tuple[str, dict[str, Any]]:
-    """Return a text without its progressions, and the fields that say when it holds."""
+def _time_fields(
+    text: str, parts: front_matter.TextParts, *, whole: bool
+) -> tuple[str, dict[str, Any]]:
+    """Return a text without its progressions, and the fields that say when it holds.
+
+    Between two lines `---` may stand prose; but who means a place there and errs would give away
+    the end of the story.
+    """
+    header = None if whole else front_matter.read(text)
+    if header is not None and header.faults and _TIMED.match(text):
+        first = header.faults[0]
+        raise FileFaultError(FRONT_MATTER.format(first.wording), first.line)
     values = _object(text) if whole else parts.values
     try:
         span, stages = bounds(values), declared_stages(values, as_json=whole)

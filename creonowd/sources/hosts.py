@@ -32,7 +32,7 @@ from creonowd.context.plan import Need, Summary
 from creonowd.context.source import SourceQuery, SourceResult
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording, same_wording
 from creonowd.model import Model
-from creonowd.rpc.peer import Peer
+from creonowd.rpc.connection import Peer
 from creonowd.text import VOLATILE_KEYS, canonical_json
 from creonowd.workspace.projects import Project
 

@@ -23,7 +23,7 @@ from creonowd.context.story import Story, StoryPlace
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.memo import Memo
 from creonowd.model import Model
-from creonowd.retrieval.allusions import Allusion, HeldAllusions, excerpt
+from creonowd.retrieval.allusions import Allusion, excerpt
 from creonowd.retrieval.passages import MOST_TOKENS, lines_within
 from creonowd.retrieval.project_index import Indexes, ProjectIndex
 from creonowd.retrieval.query import Query, make_query
@@ -237,24 +237,25 @@ class SearchedPassages(_SearchTexts):
 class SearchedAllusions(_SearchTexts):
     """The passages of other documents that sentences allude to most clearly."""
 
-    def __init__(self, index: ProjectIndex, ask: SourceQuery) -> None:
+    def __init__(self, index: ProjectIndex, ask: SourceQuery, *, ahead: bool = False) -> None:
+        """Search what the author's place allows, and with `ahead` also what it keeps back."""
         super().__init__(index)
         self.loaded = index.loaded
-        self._held: list[Allusion] = []
+        self._chosen_allusions: list[Allusion] = []
         firm, late = ask.last
         if self.loaded is None or not (firm or late):
             return
-        scope = SearchScope(documents=_others(ask, self.loaded.paths))
-        allusions = self.loaded.allusions_in(scope)
-        held = HeldAllusions(self.loaded.documents)
-        held.begin(firm, allusions.find(firm, firm))
-        held.go_on(late, allusions.find(late, firm))
-        self._held = held.all
+        documents = _others(ask, self.loaded.paths)
+        scope = SearchScope(documents=documents | _later(ask) if ahead else documents)
+        held = self.loaded.held_allusions(scope, firm)
+        if late:
+            held.go_on(late, self.loaded.allusions_in(scope).find(late, firm))
+        self._chosen_allusions = held.all
 
     @property
     def sentences(self) -> dict[int, str]:
         """The sentence that alludes to each passage, by row."""
-        return {one.row: one.sentence for one in self._held}
+        return {one.row: one.sentence for one in self._chosen_allusions}
 
     def rank(self) -> list[RankedPassage] | None:
         """Return the passages in the order in which they came; None if texts are not in memory.
@@ -264,12 +265,12 @@ class SearchedAllusions(_SearchTexts):
         loaded = self.loaded
         if loaded is None:
             return []
-        texts = self._get_texts(loaded.rows[one.row].id for one in self._held)
+        texts = self._get_texts(loaded.rows[one.row].id for one in self._chosen_allusions)
         if texts is None:
             return None
-        by_strength = sorted(self._held, key=lambda one: (-one.strength, one.row))
+        by_strength = sorted(self._chosen_allusions, key=lambda one: (-one.strength, one.row))
         ranked: list[RankedPassage] = []
-        for one in self._held:
+        for one in self._chosen_allusions:
             passage = loaded.rows[one.row]
             if passage.id not in texts:
                 continue
@@ -295,6 +296,13 @@ def _others(ask: SourceQuery, every: Iterable[str]) -> frozenset[str]:
     if ask.document is not None and not ask.document.text[: ask.query_end].strip():
         asking.append(ask.previous)
     return frozenset(paths).difference(one.source_ref for one in asking if one is not None)
+
+
+def _later(ask: SourceQuery) -> frozenset[str]:
+    """Return the documents that the story keeps back at the author's place."""
+    if ask.here is None or ask.sees_future:
+        return frozenset()
+    return frozenset(one.path for one in ask.story.documents[ask.here.document + 1 :])
 
 
 def _most(limit: int) -> int:
@@ -489,25 +497,28 @@ class Questions:
         self._first: SearchedPassages | None = None
         self._unbound: SearchedPassages | None = None
         if answered is None:
-            within, current = _within(ask, ask.query_end), _asking(ask, ask.query)
+            within, current = _within(ask, ask.query_end), _current_document(ask, ask.query)
             limit = min(ask.limit, MOST_PASSAGES)
             self._first = SearchedPassages(index, queries[-1], current, limit, within)
             if within.scope is not None:
                 anywhere = Within(None, within.nearness)
                 self._unbound = SearchedPassages(index, queries[-1], current, limit, anywhere)
         self._allusions = SearchedAllusions(index, ask)
+        self._ahead = SearchedAllusions(index, ask, ahead=True) if _later(ask) else None
 
     def answer(self) -> list[Fragment] | None:
         """Return the fragments; None if that needs texts that are not in memory."""
         answered = self.answered = self.answered or self._answer_query()
         alluded = self._allusions.rank()
-        if answered is None or alluded is None:
+        ahead = [] if self._ahead is None else self._ahead.rank()
+        if answered is None or alluded is None or ahead is None:
             return None
         fragments = dict(answered.found)
         for number, one in enumerate(alluded, start=QUERIES):
             fragment = _fragment(one, self._ask)
             fragments[one.found.row] = replace(fragment, late=True, arrival=number)
-        shown = (*fragments.values(), *answered.future)
+        future = {one.source_ref: one for one in (*self._future(ahead), *answered.future)}
+        shown = (*fragments.values(), *future.values())
         return [one for one in shown if not _is_shown(one, self._ask)]
 
     def _answer_query(self) -> AnsweredQuery | None:
@@ -518,10 +529,10 @@ class Questions:
             return None
         chosen = _chosen_before(self._index, self._queries, self._ask)
         good = (one for one in first if one.score >= LEAST_SCORE and not self._asks(one))
-        found = tuple((one.found.row, self._held(one, chosen)) for one in good)
+        found = tuple((one.found.row, self._placed_fragment(one, chosen)) for one in good)
         return AnsweredQuery(found, tuple(self._future(unbound)))
 
-    def _held(self, one: RankedPassage, chosen: Mapping[int, int]) -> Fragment:
+    def _placed_fragment(self, one: RankedPassage, chosen: Mapping[int, int]) -> Fragment:
         """Make a fragment; one that was chosen before and is still good stays in front."""
         fragment, row = _fragment(one, self._ask), one.found.row
         if row in chosen and one.score >= HELD_SHARE:
@@ -546,7 +557,7 @@ class Questions:
 
     async def read_texts(self) -> None:
         """Read the texts for which `answer` had to stop, in one trip."""
-        every = (self._first, self._unbound, self._allusions)
+        every = (self._first, self._unbound, self._allusions, self._ahead)
         searches = [searched for searched in every if searched is not None]
         missing = {number for searched in searches for number in searched.missing}
         read = await self._index.texts(sorted(missing))
@@ -592,7 +603,7 @@ def _words(ask: SourceQuery) -> list[str]:
     return [*(query_text(document.text, end) for end in earlier if document), ask.query]
 
 
-def _asking(ask: SourceQuery, words: str) -> CurrentDocument | None:
+def _current_document(ask: SourceQuery, words: str) -> CurrentDocument | None:
     return None if ask.document is None else _current(ask.document, words)
 
 
@@ -766,19 +777,20 @@ async def reasons(
     limit = min(ask.limit, MOST_PASSAGES)
     for scope in dict.fromkeys((None, within.scope)):
         where = within._replace(scope=scope)
-        searched = SearchedPassages(index, query, _asking(ask, ask.query), limit, where)
+        searched = SearchedPassages(index, query, _current_document(ask, ask.query), limit, where)
         ranked = await _ranked(searched)
         shares = _shares(searched.loaded, scope, query, ranked)
         for one, terms in zip(ranked, shares, strict=True):
             near = recency.get(one.found.path, 0.0)
             found[source_ref(one.found)] = _why(one, terms, query.names, entities, near)
-    alluding = SearchedAllusions(index, ask)
-    for one in await _ranked(alluding):
-        sentence = alluding.sentences[one.found.row]
-        (terms,) = _shares(alluding.loaded, None, make_query(sentence), [one])
-        names = tuple(entities.find(every.every_name, sentence))
-        why = _why(one, terms, names, entities, recency.get(one.found.path, 0.0))
-        found[source_ref(one.found)] = replace(why, sentence=sentence)
+    for ahead in (True, False):
+        alluding = SearchedAllusions(index, ask, ahead=ahead)
+        for one in await _ranked(alluding):
+            sentence = alluding.sentences[one.found.row]
+            (terms,) = _shares(alluding.loaded, None, make_query(sentence), [one])
+            names = tuple(entities.find(every.every_name, sentence))
+            why = _why(one, terms, names, entities, recency.get(one.found.path, 0.0))
+            found[source_ref(one.found)] = replace(why, sentence=sentence)
     return found
 
 

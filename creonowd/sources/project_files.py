@@ -1,11 +1,15 @@
 """The sources that every project has: the files of its `.creonow` tree and its constraints.
 
+A thread of the plot is one file of `threads/`, whose front matter says where it was `planted`, where
+it is `due`, its `status` and, once it is resolved, where (`resolved`).
+
 What was made of files is kept until their bytes change.
 """
 
 import json
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
+from enum import StrEnum
 from typing import Any, NamedTuple, cast
 
 from creonowd.context.fragment import (
@@ -16,14 +20,14 @@ from creonowd.context.fragment import (
     Omission,
     Place,
     Reason,
+    Rule,
 )
 from creonowd.context.language import CONSTRAINTS_FILE
 from creonowd.context.notice import Caution, caution
-from creonowd.context.numerals import chapter_of
 from creonowd.context.plan import Need
 from creonowd.context.source import Source, SourceQuery, SourceResult
-from creonowd.context.story import Story
-from creonowd.context.timeline import at_place, bounds
+from creonowd.context.story import Story, chapter_of
+from creonowd.context.story_spans import at_place, bounds
 from creonowd.errors import WARNINGS, DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.sources.characters import (
@@ -32,10 +36,12 @@ from creonowd.sources.characters import (
     MentionedSource,
     ProjectEntities,
     characters,
+    header_values,
     note_inject,
     note_names,
 )
 from creonowd.sources.file_fragments import (
+    NO_PLACE,
     FileFaultError,
     FileKind,
     file_caution,
@@ -44,7 +50,6 @@ from creonowd.sources.file_fragments import (
     read_files,
 )
 from creonowd.sources.passage_source import Passages, PassageSource
-from creonowd.sources.plot_threads import plot_threads
 from creonowd.sources.shared_reads import (
     FolderReader,
     Outcomes,
@@ -52,11 +57,10 @@ from creonowd.sources.shared_reads import (
     RoundCache,
     SharedReads,
 )
-from creonowd.sources.synopsis import ChapterSummaries, SynopsisSource
+from creonowd.sources.synopsis import ChapterSummaries, EarlierMentions, SynopsisSource
 from creonowd.storage import front_matter
 from creonowd.text import as_text, canonical_json, load_json
-from creonowd.workspace.constraint_file import Constraint
-from creonowd.workspace.constraints import Constraints
+from creonowd.workspace.constraints import Constraint, Constraints
 from creonowd.workspace.creonow_tree import (
     DEFAULTS,
     MEMORY,
@@ -124,7 +128,10 @@ class ProjectSources:
     ) -> Sequence[Source]:
         if self._summaries is None:
             return ()
-        return (SynopsisSource(project, self._summaries, reads, entities),)
+        return (
+            SynopsisSource(project, self._summaries, reads, entities),
+            EarlierMentions(project, self._summaries, entities),
+        )
 
     def entities(self, project: Project) -> ProjectEntities:
         """Return the entities of a project, to be read when they are asked for."""
@@ -138,7 +145,7 @@ class _FileSource:
 
     def __init__(self, row: "_Row", reads: ProjectReads, made: Memo[object, SourceResult]) -> None:
         self.layer, self.name, self.need = row.layer, row.name, row.need
-        self.unavailable = caution(row.unavailable)
+        self.unavailable = row.unavailable
         self._row, self._reads, self._made = row, reads, made
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
@@ -164,10 +171,12 @@ class _FileSource:
         if self._row.read is not outline_files:
             return self._made.get((self.name, folder), lambda: self._row.read(folder))
         top = folders.outlines()
-        return self._made.get((self.name, folder, top), lambda: outline_files(joined(top, folder)))
+        return self._made.get(
+            (self.name, folder, top), lambda: outline_files(join_folders(top, folder))
+        )
 
 
-def joined(*folders: Folder) -> Folder:
+def join_folders(*folders: Folder) -> Folder:
     """Return the files and problems of several folders."""
     return Folder(
         files=tuple(file for folder in folders for file in folder.files),
@@ -453,12 +462,92 @@ def _lost_memory(ref: str, reason: Reason) -> Omission:
     return Omission(layer=Layer.SETTINGS, source="memory", source_ref=ref, reason=reason)
 
 
+THREAD_GROUP = 2
+
+_OPEN_WORDS = frozenset({"open", "未收", "未回收", "进行中"})
+_CLOSED_WORDS = frozenset(
+    {"resolved", "closed", "done", "dropped", "已收", "已回收", "回收", "已完成", "放弃", "废弃"}
+)
+_THREAD_STATUS = Wording(
+    "`status` must be open, resolved or dropped", "status 须为 未收、已收 或 放弃"
+)
+_THREAD_NAMES = Wording("`names` must be texts", "names 须为文本")
+
+
+class ThreadState(StrEnum):
+    """How a thread stands at a place; `due` in the very document in which it is to be resolved."""
+
+    NOT_YET = "not_yet"
+    """It is planted later."""
+    OPEN = "open"
+    """It is planted and not resolved."""
+    DUE = "due"
+    """It is to be resolved in this very document."""
+    OVERDUE = "overdue"
+    """It should have been resolved before."""
+    RESOLVED = "resolved"
+    """It is resolved."""
+
+
+OPEN_STATES = frozenset({ThreadState.OPEN, ThreadState.DUE, ThreadState.OVERDUE})
+
+
+def plot_threads(folder: Folder) -> SourceResult:
+    """Read every thread; one that is resolved holds until where that happened."""
+    kind = FileKind(
+        layer=Layer.SETTINGS,
+        source="threads",
+        unavailable=WarningCode.THREADS_UNAVAILABLE,
+        group=THREAD_GROUP,
+    )
+    return read_files(kind, folder, lambda _path: True, _thread_fields)
+
+
+def _thread_fields(_path: str, text: str) -> dict[str, Any]:
+    values = header_values(text)
+    status = values.get("status", "open")
+    if not isinstance(status, str) or status.strip().casefold() not in _OPEN_WORDS | _CLOSED_WORDS:
+        raise FileFaultError(_THREAD_STATUS, near="status")
+    names: Any = values.get("names", [])
+    listed = cast("list[Any]", names) if isinstance(names, list) else [names]
+    if not all(isinstance(name, str) for name in listed):
+        raise FileFaultError(_THREAD_NAMES, near="names")
+    try:
+        span = bounds({"from": values.get("planted"), "until": values.get("resolved")})
+        due = bounds({"from": values.get("due")}).since
+    except ValueError:
+        raise FileFaultError(NO_PLACE) from None
+    closed = status.strip().casefold() in _CLOSED_WORDS
+    return {
+        "kind": FragmentKind.THREAD,
+        "names": tuple(cast("list[str]", listed)),
+        "since": span.since,
+        "until": span.until if closed else "",
+        "due": due,
+        "excluded": Rule.NO_LONGER if closed and not span.until else None,
+    }
+
+
+def thread_state(thread: Fragment, story: Story, document: int) -> ThreadState:
+    """Return how a thread stands in a document of the story, by its number."""
+    if thread.excluded is not None:
+        return ThreadState.RESOLVED
+    if thread.since and story.find(thread.since).place.document > document:
+        return ThreadState.NOT_YET
+    if thread.until and story.find(thread.until).place.document <= document:
+        return ThreadState.RESOLVED
+    found = story.find(thread.due) if thread.due else None
+    if found is None or not found.known or found.place.document > document:
+        return ThreadState.OPEN
+    return ThreadState.DUE if found.place.document == document else ThreadState.OVERDUE
+
+
 class _Row(NamedTuple):
     name: str
     layer: Layer
     folder: CreonowFolder
     need: Need
-    unavailable: WarningCode
+    unavailable: Caution
     read: Callable[[Folder], SourceResult]
 
 
@@ -468,7 +557,7 @@ FILES = (
         Layer.RULES,
         CreonowFolder.RULES,
         Need.STYLE_GUIDE,
-        WarningCode.RULES_UNAVAILABLE,
+        caution(WarningCode.RULES_UNAVAILABLE),
         style_guide,
     ),
     _Row(
@@ -476,7 +565,7 @@ FILES = (
         Layer.RULES,
         CreonowFolder.RULES,
         Need.ALWAYS,
-        WarningCode.RULES_UNAVAILABLE,
+        caution(WarningCode.RULES_UNAVAILABLE),
         other_rules,
     ),
     _Row(
@@ -484,7 +573,7 @@ FILES = (
         Layer.RULES,
         CreonowFolder.CHARACTERS,
         Need.CHARACTERS,
-        WarningCode.CHARACTERS_UNAVAILABLE,
+        caution(WarningCode.CHARACTERS_UNAVAILABLE),
         characters,
     ),
     _Row(
@@ -492,7 +581,7 @@ FILES = (
         Layer.SETTINGS,
         CreonowFolder.SETTINGS,
         Need.CHARACTERS,
-        WarningCode.SETTINGS_UNAVAILABLE,
+        caution(WarningCode.SETTINGS_UNAVAILABLE),
         settings_texts,
     ),
     _Row(
@@ -500,7 +589,7 @@ FILES = (
         Layer.SETTINGS,
         CreonowFolder.SETTINGS,
         Need.OUTLINE,
-        WarningCode.OUTLINE_UNAVAILABLE,
+        caution(WarningCode.OUTLINE_UNAVAILABLE),
         outline_files,
     ),
     _Row(
@@ -508,7 +597,7 @@ FILES = (
         Layer.SETTINGS,
         CreonowFolder.THREADS,
         Need.OUTLINE,
-        WarningCode.THREADS_UNAVAILABLE,
+        caution(WarningCode.THREADS_UNAVAILABLE),
         plot_threads,
     ),
     _Row(
@@ -516,7 +605,7 @@ FILES = (
         Layer.SETTINGS,
         CreonowFolder.SETTINGS,
         Need.USER_PREFERENCES,
-        WarningCode.MEMORY_UNAVAILABLE,
+        caution(WarningCode.MEMORY_UNAVAILABLE),
         preferences,
     ),
 )
@@ -562,7 +651,7 @@ def outline_for(tree: Tree, project: Project, name: str) -> str:
     counted = chapter_of(name)
     if counted is None:
         return ""
-    folder = joined(reads.outlines(), reads.folder(CreonowFolder.SETTINGS))
+    folder = join_folders(reads.outlines(), reads.folder(CreonowFolder.SETTINGS))
     texts = (fragment.text for fragment in outline_files(folder).fragments)
     return "\n".join(filter(None, (_section_of(text, counted.value) for text in texts)))
 

@@ -5,6 +5,7 @@ different things of one project, in one trip to a thread. `ProjectReads` serves 
 assembly.
 """
 
+import math
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Any, Generic, TypeVar, cast
 from weakref import WeakValueDictionary
@@ -12,11 +13,17 @@ from weakref import WeakValueDictionary
 import anyio
 from anyio import lowlevel, to_thread
 
+from creonowd.threads import LoopTurns
 from creonowd.workspace.creonow_tree import CreonowFolder, Folder, Tree
 from creonowd.workspace.projects import Project
 
 # Share of the deadline for the joint read; the rest is for reading separately.
 JOINT_SHARE = 0.25
+
+# How many turns of the event loop those who come in a crowd have to join a round, and how many of
+# them go on in one turn at most.
+MOST_TURNS = 250
+TOGETHER = 8
 
 T = TypeVar("T")
 
@@ -80,11 +87,16 @@ class ReadRounds:
 
     def __init__(self) -> None:
         self._groups: WeakValueDictionary[Hashable, _RoundGroup] = WeakValueDictionary()
+        self._turns = LoopTurns(TOGETHER)
 
-    async def read(self, group: Hashable, key: Hashable, work: RoundWork) -> Any:
+    async def read(
+        self, group: Hashable, key: Hashable, work: RoundWork, seconds: float = math.inf
+    ) -> Any:
         """Return what `work` returns, or raise what it raises; one of a key does for all.
 
-        Groups do not wait for each other.
+        TimeoutError for everyone in a round that takes longer than its leader allows: one deadline
+        for many, because one for each took a twentieth of a request. Groups do not wait for each other. Those who waited together go on one after the other, a
+        few in each turn of the event loop.
         """
         mine = self._groups.get(group)
         if mine is None:
@@ -93,9 +105,11 @@ class ReadRounds:
         round_.work.setdefault(key, work)
         while round_.outcomes is None:
             if round_.is_led:
-                await round_.change.wait()
+                turn = anyio.Event()
+                round_.waiting.append(turn)
+                await turn.wait()
             else:
-                await _lead(mine, round_)
+                await _lead(mine, round_, self._turns, seconds)
         outcome = round_.outcomes[key]
         if isinstance(outcome, Exception):
             raise outcome
@@ -109,7 +123,7 @@ class _Round:
         self.work: dict[Hashable, RoundWork] = {}
         self.outcomes: dict[Hashable, Any] | None = None
         self.is_led = False
-        self.change = anyio.Event()
+        self.waiting: list[anyio.Event] = []
 
     def run(self) -> dict[Hashable, Any]:
         """Read everything; blocks its thread."""
@@ -131,18 +145,36 @@ class _RoundGroup:
         self.lock = anyio.Lock(fast_acquire=True)
 
 
-async def _lead(group: _RoundGroup, round_: _Round) -> None:
+async def _lead(group: _RoundGroup, round_: _Round, turns: LoopTurns, seconds: float) -> None:
     round_.is_led = True
     try:
-        await lowlevel.checkpoint()  # the others of this turn of the event loop join
-        async with group.lock:
-            if group.gathering is round_:
-                group.gathering = _Round()
-            round_.outcomes = await to_thread.run_sync(round_.run, abandon_on_cancel=True)
+        with anyio.move_on_after(seconds) as scope:
+            await _let_join(round_)
+            async with group.lock:
+                _close(group, round_)
+                round_.outcomes = await to_thread.run_sync(round_.run, abandon_on_cancel=True)
+        if scope.cancelled_caught:
+            _close(group, round_)
+            round_.outcomes = {key: TimeoutError() for key in round_.work}
     finally:
         round_.is_led = False
-        change, round_.change = round_.change, anyio.Event()
-        change.set()
+        waiting, round_.waiting = round_.waiting, []
+        turns.wake(waiting)
+
+
+def _close(group: _RoundGroup, round_: _Round) -> None:
+    """Let nobody else join a round."""
+    if group.gathering is round_:
+        group.gathering = _Round()
+
+
+async def _let_join(round_: _Round) -> None:
+    """Wait for a turn of the event loop, and for more as long as each brings others who read."""
+    for _ in range(MOST_TURNS):
+        joined = len(round_.work)
+        await lowlevel.checkpoint()
+        if len(round_.work) == joined:
+            return
 
 
 class FolderReader:

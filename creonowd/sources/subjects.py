@@ -16,7 +16,7 @@ from creonowd.context.notice import Caution
 from creonowd.context.story import Story
 from creonowd.errors import DaemonError, Wording
 from creonowd.model import Model
-from creonowd.sources.characters import Inject, describe, note_inject, note_names
+from creonowd.sources.characters import Inject, describe, note_heading, note_inject, note_names
 from creonowd.sources.file_fragments import TITLE_KEYS
 from creonowd.sources.project_files import file_warnings
 from creonowd.sources.shared_reads import FolderReader
@@ -129,7 +129,9 @@ def _notes(reads: FolderReader, faults: Mapping[str, _Fault]) -> Iterator[Subjec
             text = as_text(file.data) or ""
             with suppress(ValueError, RecursionError):
                 inject = note_inject(file.path, text)
-                names = tuple(dict.fromkeys((*names, *note_names(file.path, text))))
+                heading = note_heading(file.path, text) if len(names) == 1 else []
+                every = (*heading, *names, *note_names(file.path, text))
+                names = tuple(dict.fromkeys(every))
         yield _subject(SubjectKind.NOTE, file, names, inject, faults)
     yield from _unreadable(reads, CreonowFolder.SETTINGS, SubjectKind.NOTE, faults)
 

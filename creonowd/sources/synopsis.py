@@ -1,4 +1,4 @@
-"""The story so far, and the chapters that it tells: their order and their headings.
+"""The story so far, and the chapters that it tells: their order, headings and people.
 
 Each chapter is as the editor has it, else as it is on disk; what has not changed is not read again.
 Of the story so far near chapters are told by their whole summary, far ones by a sentence each. A
@@ -7,6 +7,7 @@ only what could fit into the prompt is made.
 """
 
 import codecs
+from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import accumulate
@@ -59,10 +60,13 @@ LARGEST_STORY_FILE = 1024 * 1024
 KEPT_PROJECTS = 32
 KEPT_DOCUMENT_CHARACTERS = 4_000_000
 KEPT_EXTRACT_CHARACTERS = 8_000_000
+KEPT_CHAPTERS = 4096
 MOST_NEAR = 4
 # What the near chapters may take of the room; the rest is for the far ones.
 NEAR_SHARE = 0.65
 MOST_NAMED = 3
+# The chapters before that say who matters: one so far away counts half as much as the nearest.
+PEOPLE_CHAPTERS, HALF_AS_NEAR = 24, 3
 
 _SYNOPSIS = "synopsis"
 
@@ -239,13 +243,14 @@ class ChapterSummaries:
 
     def __init__(self, store: SummaryStore, documents: Documents) -> None:
         self.store = store
-        self._lock = Lock()
+        self.lock = Lock()
         self._documents = documents
         self._made: Memo[tuple[str, CharacterNames], Extract] = Memo(
             KEPT_EXTRACT_CHARACTERS, lambda _key, made: 500 + len(made.text)
         )
-        self.told: Memo[Hashable, SourceResult] = Memo(
-            KEPT_EXTRACT_CHARACTERS, lambda _key, told: 2000 + told.weight
+        self.names_in: Memo[tuple[str, tuple[str, ...]], Counter[str]] = Memo(KEPT_CHAPTERS)
+        self.results: Memo[Hashable, SourceResult] = Memo(
+            KEPT_EXTRACT_CHARACTERS, lambda _key, result: 2000 + result.weight
         )
 
     def open_texts(self, project: Project) -> dict[str, str]:
@@ -275,7 +280,7 @@ class ChapterSummaries:
                 return None
             digest = digest_of(body)
             # Many may ask for the same chapters at once, each in a thread of its own.
-            with self._lock:
+            with self.lock:
                 made = self._made.get((digest, names), lambda: extract(body, names))
         if not made.text.strip():
             return None
@@ -330,15 +335,15 @@ class SynopsisSource:
         stored = await self._reads.get(self.name, self._read)
         entities = await self._entities.all()
         texts = self._summaries.open_texts(self._project)
-        told, is_current = await to_thread.run_sync(
-            self._tell, ask, stored, texts, entities.names, abandon_on_cancel=True
+        result, is_current = await to_thread.run_sync(
+            self._summarise, ask, stored, texts, entities.names, abandon_on_cancel=True
         )
         if is_current:
-            self._summaries.told.put(_told_key(ask, stored, entities), told)
-        return told
+            self._summaries.results.put(_result_key(ask, stored, entities), result)
+        return result
 
     def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
-        """Return the same if it was told before."""
+        """Return the same if it was made before."""
         if ask.earlier is None:
             return SourceResult()
         if not ask.earlier or ask.synopsis_room <= 0:
@@ -346,7 +351,7 @@ class SynopsisSource:
         stored, entities = self._reads.kept(self.name), self._entities.kept()
         if stored is None or entities is None:
             return None
-        return self._summaries.told.peek(_told_key(ask, stored, entities))
+        return self._summaries.results.peek(_result_key(ask, stored, entities))
 
     def revision(self) -> Hashable | None:
         """Return the stored summaries and the entities, if they were read ahead."""
@@ -362,26 +367,26 @@ class SynopsisSource:
         del folders
         return self._summaries.store.read_now(self._project.root)
 
-    def _tell(
+    def _summarise(
         self, ask: SourceQuery, stored: Summaries, texts: Mapping[str, str], names: CharacterNames
     ) -> tuple[SourceResult, bool]:
-        """Tell the story so far; return also whether no chapter has changed since it was listed."""
+        """Make the story so far; return also whether no chapter has changed since it was listed."""
         chapters = ask.earlier or ()
         changed: list[StoryDocument] = []
-        found = self._found(chapters, stored, texts, names, changed)
+        found = self._find_summaries(chapters, stored, texts, names, changed)
         if ask.whole_chapters:
             whole = self._whole(chapters, texts, 2 * ask.synopsis_room, changed)
             fragments, stale = _whole_fragments(found, whole, ask.synopsis_room)
         else:
             fragments, stale = _fragments(found, ask.synopsis_room)
-        told = SourceResult(
+        result = SourceResult(
             fragments=tuple(fragments),
             warnings=(_stale(stale),) if stale else (),
             summaries=(Summary.FULL_TEXT,),
         )
-        return told, not changed
+        return result, not changed
 
-    def _found(
+    def _find_summaries(
         self,
         chapters: Sequence[StoryDocument],
         stored: Summaries,
@@ -430,19 +435,115 @@ class SynopsisSource:
         return whole
 
 
-def _told_key(ask: SourceQuery, stored: Summaries, entities: Entities) -> Hashable:
+class EarlierMentions:
+    """How much the chapters before the author's mention each character, near ones more.
+
+    It gives no text: where the cards are over the Rules line it says who matters in the story.
+    """
+
+    layer = Layer.RULES
+    name = "earlier mentions"
+    need = Need.CHARACTERS
+    unavailable = caution(WarningCode.SYNOPSIS_UNAVAILABLE)
+    timeout_ms: int | None = None
+
+    def __init__(
+        self, project: Project, summaries: ChapterSummaries, entities: ProjectEntities
+    ) -> None:
+        self._project, self._summaries, self._entities = project, summaries, entities
+
+    async def fetch(self, ask: SourceQuery) -> SourceResult:
+        """Count the names in the chapters before."""
+        entities = await self._entities.all()
+        chapters = _telling_chapters(ask, entities)
+        if not chapters:
+            return SourceResult()
+        texts = self._summaries.open_texts(self._project)
+        counted, is_current = await to_thread.run_sync(
+            self._count, chapters, texts, entities, abandon_on_cancel=True
+        )
+        if is_current:
+            self._summaries.results.put(_mentions_key(chapters, entities), counted)
+        return counted
+
+    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
+        """Return the same if it was counted before."""
+        entities = self._entities.kept()
+        if entities is None:
+            return None
+        chapters = _telling_chapters(ask, entities)
+        if not chapters:
+            return SourceResult()
+        return self._summaries.results.peek(_mentions_key(chapters, entities))
+
+    def revision(self) -> Hashable | None:
+        """Return the entities, if they were read ahead."""
+        return self._entities.kept()
+
+    def read_ahead(self, cache: RoundCache) -> None:
+        """Read the entities now, together with others; blocks its thread."""
+        self._entities.read_ahead(cache)
+
+    def _count(
+        self, chapters: Sequence[StoryDocument], texts: Mapping[str, str], entities: Entities
+    ) -> tuple[SourceResult, bool]:
+        """Count; return also whether no chapter has changed since it was listed."""
+        sums: Counter[str] = Counter()
+        is_current = True
+        for distance, chapter in enumerate(reversed(chapters)):
+            counts, is_same = self._count_in(chapter, texts, entities)
+            is_current = is_current and is_same
+            weight = 1000 * HALF_AS_NEAR // (HALF_AS_NEAR + distance)
+            for name, count in counts.items():
+                sums[name] += weight * count
+        earlier = ((card, sum(sums[name] for name in set(names))) for card, names in entities.cards)
+        return SourceResult(earlier=tuple(pair for pair in earlier if pair[1])), is_current
+
+    def _count_in(
+        self, chapter: StoryDocument, texts: Mapping[str, str], entities: Entities
+    ) -> tuple[Counter[str], bool]:
+        """Count the names in a chapter; return also whether it is still as it was listed."""
+        kept, names = self._summaries.names_in, entities.every_name
+        # Many may ask for the same chapters at once, each in a thread of its own.
+        with self._summaries.lock:
+            counts = kept.peek((chapter.digest, names)) if chapter.digest else None
+            if counts is not None:
+                return counts, True
+            body = chapter_text(self._project.root, chapter.path, texts)
+            if body is None:
+                return Counter(), False
+            digest = digest_of(body)
+            counts = Counter(name for name, _, _ in self._entities.locate(names, body))
+            kept.put((digest, names), counts)
+        return counts, digest == chapter.digest
+
+
+def _telling_chapters(ask: SourceQuery, entities: Entities) -> tuple[StoryDocument, ...]:
+    """Return the chapters that say who matters; none where the cards are far below the line."""
+    cards = sum(one.tokens for one in entities.related)
+    if ask.here is None or 2 * cards < ask.rules_line:
+        return ()
+    end = ask.here.document
+    return ask.story.documents[max(0, end - PEOPLE_CHAPTERS) : end]
+
+
+def _mentions_key(chapters: Sequence[StoryDocument], entities: Entities) -> Hashable:
+    return "mentions", tuple((one.path, one.digest) for one in chapters), entities
+
+
+def _result_key(ask: SourceQuery, stored: Summaries, entities: Entities) -> Hashable:
     """Return all that the story so far depends on; what was written before has a digest each."""
-    told = tuple((chapter.path, chapter.digest) for chapter in ask.earlier or ())
-    return told, ask.synopsis_room, ask.whole_chapters, stored, entities
+    chapters = tuple((chapter.path, chapter.digest) for chapter in ask.earlier or ())
+    return chapters, ask.synopsis_room, ask.whole_chapters, stored, entities
 
 
 def _fragments(
     found: Iterator[tuple[int, FoundSummary]], room: int
 ) -> tuple[list[Fragment], list[str]]:
-    """Return what is told of the chapters, and those whose summary is stale."""
+    """Return the summaries that fit, and the chapters whose summary is stale."""
     near: list[Fragment] = []
     lines: list[str] = []
-    told: list[str] = []
+    far_documents: list[str] = []
     stale: list[str] = []
     left, is_near = room * NEAR_SHARE, True
     total = 0.0
@@ -454,7 +555,7 @@ def _fragments(
             left -= cost
         else:
             cost = _about_tokens(summary.brief)
-            told.append(summary.document)
+            far_documents.append(summary.document)
             lines.append(_line(summary.document, summary.brief))
         if is_stale:
             stale.append(summary.document)
@@ -462,7 +563,7 @@ def _fragments(
         # Some more than fits, because this is no exact count.
         if total > 2 * room:
             break
-    far = [_far_fragment(lines[::-1], told[::-1])] if lines else []
+    far = [_far_fragment(lines[::-1], far_documents[::-1])] if lines else []
     return [*far, *reversed(near)], stale
 
 
@@ -471,31 +572,31 @@ def _whole_fragments(
 ) -> tuple[list[Fragment], list[str]]:
     """Return whole chapters and a line of each chapter, and those whose summary is stale.
 
-    Every chapter that is told as a whole has a line too, which stands for it if it does not fit.
+    Every whole chapter has a line too, which stands for it if it does not fit.
     A line is the whole summary where all of them fit into their share, else its first sentence.
     """
-    told: list[ChapterSummary] = []
+    summaries: list[ChapterSummary] = []
     shown: list[Fragment] = []
     stale: list[str] = []
     total = 0.0
     for number, (summary, is_stale) in found:
         if number in whole:
             shown.append(whole[number])
-        told.append(summary)
+        summaries.append(summary)
         if is_stale and number not in whole:
             stale.append(summary.document)
         total += _about_tokens(summary.brief)
         if total > room:
             break
-    told.reverse()
-    fits = sum(_about_tokens(one.text) for one in told) <= room * FAR_SHARE
-    lines = [_line(one.document, one.text if fits else one.brief) for one in told]
-    far = [_far_fragment(lines, [one.document for one in told])] if lines else []
+    summaries.reverse()
+    fits = sum(_about_tokens(one.text) for one in summaries) <= room * FAR_SHARE
+    lines = [_line(one.document, one.text if fits else one.brief) for one in summaries]
+    far = [_far_fragment(lines, [one.document for one in summaries])] if lines else []
     return [*far, *reversed(shown)], stale
 
 
 def _chapter_fragment(path: str, text: str, start: int) -> Fragment:
-    """Make the fragment of a chapter that is told by its whole text."""
+    """Make the fragment of a chapter with its whole text."""
     return Fragment(
         layer=Layer.RETRIEVED,
         source=_SYNOPSIS,
@@ -512,7 +613,7 @@ def _line(path: str, text: str) -> str:
 
 
 def _near_fragment(number: int, path: str, text: str) -> Fragment:
-    """Make the fragment of a chapter whose summary is told in full."""
+    """Make the fragment of a chapter with its whole summary."""
     return Fragment(
         layer=Layer.RETRIEVED,
         source=_SYNOPSIS,

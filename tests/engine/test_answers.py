@@ -10,9 +10,9 @@ import pytest
 from creonowd.context.fragment import Layer
 from creonowd.context.source import SourceResult
 from creonowd.engine.services import Session
-from creonowd.sources.in_memory import InMemorySource, piece
 from testing.clients import Client
 from testing.novels import Novel, make_novel
+from testing.sources import InMemorySource, piece
 
 PATIENCE = 30
 FIRST = "第一章\n\n林远推开门，雨还在下。\n"

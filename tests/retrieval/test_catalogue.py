@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from creonowd.errors import WarningCode
 from creonowd.retrieval import catalogue
-from creonowd.retrieval.catalogue import IgnoreRules, documents_in, find_documents, is_excluded
+from creonowd.retrieval.catalogue import (
+    IgnoreRules,
+    documents_in,
+    find_documents,
+    hiding_line,
+    is_excluded,
+)
 from testing.privileges import no_descriptors
 
 
@@ -127,6 +133,28 @@ def test_an_inner_ignore_file_holds_for_its_folder(tmp_path: Path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("drafts/a.md", (".gitignore", 2)),
+        ("deep/drafts/a.md", (".gitignore", 2)),
+        ("old-2.md", (".gitignore", 5)),
+        ("old-3.md", None),
+        ("deep/note.txt", ("deep/.ignore", 1)),
+        ("note.txt", None),
+    ],
+)
+def test_the_line_that_hides_a_document_is_found(
+    tmp_path: Path, path: str, line: tuple[str, int] | None
+) -> None:
+    lay_out(tmp_path, path)
+    ignore(tmp_path, ".gitignore", "# mine", "drafts/", "old-*", "!old-*.md", "old-[12].md")
+    ignore(tmp_path, "deep/.ignore", "*.txt")
+
+    assert hiding_line(tmp_path, path) == line
+    assert is_excluded(tmp_path, path) is (line is not None)
+
+
 def test_links_are_not_followed(tmp_path: Path):
     lay_out(tmp_path, "project/a.md", "outside/secret.md")
     (tmp_path / "project/link.md").symlink_to(tmp_path / "outside/secret.md")

@@ -18,6 +18,7 @@ from creonowd.retrieval.project_index import (
     refresh,
 )
 from creonowd.retrieval.query import make_query
+from creonowd.workspace import watcher
 from creonowd.workspace.projects import Project
 from testing.privileges import no_descriptors
 from tests.retrieval.indexed_project import PATIENCE, IndexedProject
@@ -234,6 +235,23 @@ async def test_without_a_watcher_every_question_looks_at_the_disk(indexed: Index
         indexed.write("a.md", "风雪")
 
         await until(indexes, indexed.project, "风雪", ["a.md#L1-L1"])
+
+
+async def test_beyond_the_watched_folders_every_question_looks_at_the_disk(
+    indexed: IndexedProject, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(watcher, "MAX_FOLDERS", 2)
+    indexed.write("卷一/深/a.md", "风雪")
+
+    async with indexed.indexes() as indexes:
+        await until(indexes, indexed.project, "风雪", ["卷一/深/a.md#L1-L1"])
+        with anyio.fail_after(PATIENCE):
+            while not indexed.watcher.bounded():
+                await anyio.lowlevel.checkpoint()
+        await indexes.of(indexed.project).catch_up(PATIENCE)
+        indexed.write("卷一/深/a.md", "江船")
+
+        await until(indexes, indexed.project, "江船", ["卷一/深/a.md#L1-L1"])
 
 
 async def test_what_is_open_is_found_before_it_is_saved(indexed: IndexedProject):

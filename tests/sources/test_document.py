@@ -25,8 +25,7 @@ from creonowd.sources.document import (
     outline,
     place_in,
 )
-from creonowd.workspace.buffer import Buffer
-from creonowd.workspace.documents import Documents
+from creonowd.workspace.documents import Buffer, Documents
 from creonowd.workspace.projects import Project
 from creonowd.workspace.runs import RunRecord, Runs, RunStatus, RunSummary
 from testing.clients import RecordingPeer

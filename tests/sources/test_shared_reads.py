@@ -344,3 +344,23 @@ async def test_a_project_that_hangs_does_not_hold_up_another() -> None:
             slow.go.set()
 
     assert quick == "read"
+
+
+async def test_a_round_that_hangs_is_given_up_by_all_who_wait_and_the_next_one_reads() -> None:
+    disk, rounds, failed = SlowDisk(), ReadRounds(), list[str]()
+
+    async def ask(name: str) -> None:
+        try:
+            await rounds.read("project", name, disk.reader(name), seconds=0.05)
+        except TimeoutError:
+            failed.append(name)
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            for name in ("first", "second", "third"):
+                group.start_soon(ask, name)
+        disk.go.set()
+        after = await rounds.read("project", "after", lambda _cache: "read")
+
+    assert sorted(failed) == ["first", "second", "third"]
+    assert after == "read"

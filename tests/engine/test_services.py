@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from creonowd.engine.engine import Admission
+from creonowd.engine.services import Admission
 from creonowd.errors import DaemonError, ErrorCode
 
 

@@ -1,4 +1,4 @@
-"""SubjectAnswer what an author asks: does the model know this, and if not, why not and what to do.
+"""Answer what an author asks: does the model know this, and if not, why not and what to do.
 
 Names and references are looked up, other words are searched for: in the prompt first, then among
 the candidates, then in all documents and files of the project, ignored ones included. Whatever was
@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from creonowd.context.coverage import DocumentText, chapter_number, chapter_title
 from creonowd.context.evidence import Decision
@@ -25,6 +25,7 @@ from creonowd.context.explanation import (
     IS_SHORTENED,
     MORE_WOULD_DO,
     RANKED,
+    RANKED_IN_VAIN,
     Cause,
     ExplainVerdict,
     Explanation,
@@ -39,9 +40,10 @@ from creonowd.context.explanation import (
 )
 from creonowd.context.fragment import Action, FragmentKind, Layer, Rule
 from creonowd.context.inspection import fits_with
-from creonowd.context.numerals import whole_number
 from creonowd.context.plan import Need, wants
 from creonowd.context.prompt_spans import PieceKind, PromptText, kind_of, prompt_text
+from creonowd.context.story import whole_number
+from creonowd.context.user_content import INPUT_REF
 from creonowd.engine.assembly import AssembleContext, ClientAssembly, WhatIf, assemble_for_client
 from creonowd.engine.inspection_parts import (
     document_texts,
@@ -52,6 +54,7 @@ from creonowd.engine.inspection_parts import (
 from creonowd.engine.services import Session, may_inspect
 from creonowd.errors import DaemonError, ErrorCode, Language, WarningCode, Wording
 from creonowd.model import Params, Result
+from creonowd.retrieval.catalogue import hiding_line
 from creonowd.sources.characters import Inject
 from creonowd.sources.project_files import STYLE
 from creonowd.sources.subjects import Subject, SubjectKind, plain, subjects_of
@@ -87,6 +90,7 @@ _LAYERS = {
     SubjectKind.NOTE: Layer.SETTINGS,
     SubjectKind.THREAD: Layer.SETTINGS,
 }
+_LINES = re.compile(r"(.+)#L(\d{1,9})-L(\d{1,9})", re.DOTALL)
 _GENERAL = Wording("the general profile", "通用")
 _NO_QUESTION = Wording("`about` must not be blank.", "about 不能为空。")
 
@@ -99,7 +103,7 @@ class ExplainContext(AssembleContext):
     debug_mode: bool = False
     """Must be true, else CONTEXT_INSPECT_FORBIDDEN."""
     what_if: WhatIf | None = None
-    """SubjectAnswer for what would be, and change nothing."""
+    """Answer for what would be, and change nothing."""
 
 
 class ListSubjects(Params):
@@ -228,6 +232,20 @@ class _Inquiry:
             yield self._decided(best)
             return
         yield from (self._subject(one) for one in self._subjects if one.source_ref == about)
+        yield from self._lines(about)
+
+    def _lines(self, about: str) -> Iterator[SubjectAnswer]:
+        """Answer for lines of a document that are no candidate here, such as those of a pin."""
+        named = _LINES.fullmatch(about)
+        path = next((p for p, one in self._texts.items() if named and one.name == named[1]), None)
+        if named is None or path is None:
+            return
+        lines = self._texts[path].text.splitlines(keepends=True)
+        first, last = int(named[2]) - 1, int(named[3])
+        if first < last <= len(lines):
+            start = sum(map(len, lines[:first]))
+            span = (start, start + sum(map(len, lines[first:last])))
+            yield self._unfound(path, self._title(path), SubjectKind.PASSAGE, span)
 
     def _by_name(self, about: str) -> Iterator[SubjectAnswer]:
         name = plain(about)
@@ -247,10 +265,18 @@ class _Inquiry:
         if self._redactor.find(about):
             return
         pattern = re.compile(r"\s+".join(map(re.escape, about.split())), re.IGNORECASE)
-        shown = list(self._in_prompt(pattern))
+        said = list(self._in_prompt(pattern))
+        shown = [one for one in said if one[0] != INPUT_REF]
         if shown:
             yield self._quoted(about, shown)
             return
+        found = list(self._outside_prompt(about, pattern))
+        yield from found
+        if said and not found:
+            yield self._quoted(about, said)
+
+    def _outside_prompt(self, about: str, pattern: re.Pattern[str]) -> Iterator[SubjectAnswer]:
+        """Return where in the project words stand that the prompt has not, or only as an input."""
         held = [one for one in self._decisions if not one.is_kept and pattern.search(one.text)]
         best = best_decision(held)
         if best is not None:
@@ -294,7 +320,7 @@ class _Inquiry:
     def _decided(
         self, decision: Decision, kind: SubjectKind | None = None, name: str = "", words: str = ""
     ) -> SubjectAnswer:
-        """SubjectAnswer by the evidence on a candidate."""
+        """Answer by the evidence on a candidate."""
         evidence, ref = decision.evidence, decision.evidence.source_ref
         piece = kind_of(decision, self._plan.document_id)
         kind = kind or _KINDS.get(piece, SubjectKind.PASSAGE)
@@ -332,7 +358,8 @@ class _Inquiry:
         line = subject.line if fault is not None and subject is not None else None
         sentence = self._sentence(cause, shown, line)
         if rank is not None and cause is Cause.OVER_BUDGET:
-            sentence = self._say(RANKED, shown, rank, len(ranked), len(taken))
+            said = RANKED if taken else RANKED_IN_VAIN
+            sentence = self._say(said, shown, rank, len(ranked), len(taken))
         if missing is not None:
             sentence += self._say(MORE_WOULD_DO, missing)
         return SubjectAnswer(
@@ -425,7 +452,7 @@ class _Inquiry:
     # Documents.
 
     def _chapter(self, path: str) -> SubjectAnswer:
-        """SubjectAnswer for a whole document: by what is shown of it, told of it, or was considered."""
+        """Answer for a whole document: by what is shown of it, told of it, or was considered."""
         name = self._title(path)
         parts = [one for one in self._decisions if _is_about(one, path)]
         considered = [one for one in parts if one.evidence.rule is not Rule.FUTURE]
@@ -469,7 +496,7 @@ class _Inquiry:
     def _unfound(
         self, path: str, name: str, kind: SubjectKind, span: tuple[int, int], words: str = ""
     ) -> SubjectAnswer:
-        """SubjectAnswer for a part of a document that is no part of any candidate."""
+        """Answer for a part of a document that is no part of any candidate."""
         cause, need = self._document_cause(path, span[0])
         text = self._texts[path]
         shown = _quoted_name(self._visible(words)) if words else self._visible(name)
@@ -478,7 +505,7 @@ class _Inquiry:
         if words:
             quote = self._redactor.redact(_excerpt(text.text, *span)).text
         ref = f"{text.name}#{_paragraph(text.text, *span)}" if words else text.name
-        remedies = self._remedies(cause, ref, kind, need=need)
+        remedies = self._remedies(cause, ref, kind, need=need, words=words or name)
         if cause is Cause.FUTURE:
             moved = Remedy(do=RemedyKind.MOVE_CURSOR, document_id=text.name, position=place["end"])
             remedies = [moved]
@@ -572,12 +599,16 @@ class _Inquiry:
             if not spans or (span := self._open_to_see(text, spans)) is None:
                 continue
             ref = self._redactor.redact_name(path)
+            remedy = Remedy(do=RemedyKind.INCLUDE_FILE, path=ref)
+            if (hidden := hiding_line(self._project.root, path)) is not None:
+                file = self._redactor.redact_name(hidden.file)
+                remedy = replace(remedy, ignore_file=file, line=hidden.line)
             yield SubjectAnswer(
                 verdict=ExplainVerdict.NEVER_CONSIDERED,
                 kind=SubjectKind.WORDS,
                 name=self._visible(about),
                 sentence=self._sentence(Cause.IGNORED, _quoted_name(self._visible(about)), None),
-                remedies=[Remedy(do=RemedyKind.INCLUDE_FILE, path=ref)],
+                remedies=[remedy],
                 source_ref=ref,
                 cause=Cause.IGNORED,
                 quote=self._redactor.redact(_excerpt(text, *span)).text,
@@ -627,11 +658,14 @@ class _Inquiry:
         missing: int | None = None,
         subject: Subject | None = None,
         need: Need | None = None,
+        words: str = "",
     ) -> list[Remedy]:
         """Return what would change an answer, the best first."""
         path = ref.partition("#")[0]
-        name = UNSET if subject is None else self._visible(subject.names[0])
-        total = self._plan.allowances.total
+        named = words if subject is None else subject.names[0]
+        name = self._visible(named) if named else UNSET
+        allowances = self._plan.allowances
+        total = allowances.profile_total(allowances.total)
         pin = Remedy(do=RemedyKind.PIN, source_ref=ref)
         more = Remedy(
             do=RemedyKind.RAISE_BUDGET,
@@ -656,7 +690,7 @@ class _Inquiry:
             Cause.SKILL_DOES_NOT_READ: [skill],
             Cause.OUTSIDE_WINDOW: [Remedy(do=RemedyKind.WIDEN_WINDOW)],
             Cause.NO_SHARED_WORDS: [mention],
-            Cause.SET_TO_MANUAL: [always],
+            Cause.SET_TO_MANUAL: [always, mention],
             Cause.SET_TO_NEVER: [always],
             Cause.NOT_YET: [mend],
             Cause.NO_LONGER: [mend],
