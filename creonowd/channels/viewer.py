@@ -7,18 +7,31 @@ from enum import StrEnum
 from typing import Annotated
 from urllib.parse import urlencode
 
+from anyio import to_thread
 from msgspec import Meta
 
+from creonowd.channels.document import masked
 from creonowd.channels.project import ProjectId
 from creonowd.channels.skill import in_language
-from creonowd.engine.services import Session
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.engine.services import Session, may_inspect
+from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Empty, Model, Params, Result
-from creonowd.redaction import Redactor
+from creonowd.redaction import PLACEHOLDER, Redactor
+from creonowd.retrieval.catalogue import IGNORE_FILES
 from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Channel, Role
-from creonowd.text import well_formed
-from creonowd.workspace.creonow_tree import CreonowFolder, folder_of
+from creonowd.storage.safe_folder import LinkedFolder, invalid_path, problem_with
+from creonowd.text import decode_text, well_formed
+from creonowd.workspace.creonow_tree import (
+    LIMIT_BYTES,
+    SUFFIXES,
+    CreonowFolder,
+    folder_of,
+    in_scope,
+)
+from creonowd.workspace.documents import MAX_EDITS, Edit, spell_out, text_revision
+from creonowd.workspace.file_edits import WrittenFile
+from creonowd.workspace.projects import Project
 
 TOKEN_MS = 24 * 3600 * 1000
 MOST_NAME = 80
@@ -145,11 +158,53 @@ class WriteDown(Params):
     """What the model gets to read; without it, the name alone."""
 
 
+class ReadNoteFile(Params):
+    """A file of `.creonow`, or an ignore file, that the author wants to mend."""
+
+    project_id: str
+    """Whose file."""
+    path: str
+    """Below the project: a file of `rules`, `settings`, `characters` or `threads` of `.creonow`, or
+    an ignore file of any folder."""
+
+
+class NoteFile(Result):
+    """The text of a file of `.creonow`, for the author's eyes."""
+
+    path: str
+    """The file."""
+    text: str
+    """The whole text with its front matter; each secret is masked by as many blocks as it has
+    characters."""
+    revision: str
+    """Names exactly this text; edits are made for it."""
+
+
+class WriteNoteFile(ReadNoteFile):
+    """Edits to a file of `.creonow`, so that a masked secret stays what it is."""
+
+    revision: str
+    """The `revision` that the edits are made for; CONFLICT if the file has another text."""
+    edits: Annotated[list[Edit], Meta(max_length=MAX_EDITS)]
+    """Changes in order, each to what the one before has left."""
+
+
+class WrittenNoteFile(Result):
+    """The file after the edits."""
+
+    revision: str
+    """Names the new text."""
+    undo: str
+    """What `context:undo` takes it back with; blank if nothing changed."""
+
+
 class WrittenDown(Result):
     """The file that was made, below the project."""
 
     path: str
     """Below the project, `.creonow/characters/…` or `.creonow/settings/…`."""
+    undo: str
+    """What `context:undo` removes the file with, unless it has changed since."""
 
 
 async def open_viewer(session: Session, params: OpenViewer) -> ViewerAddress:
@@ -232,8 +287,81 @@ async def write_down(session: Session, params: WriteDown) -> WrittenDown:
     path = f"{folder_of(_FOLDERS[params.kind])}/{stem}.md"
     text = well_formed(params.text).strip()
     heading = f"---\nname: {json.dumps(name, ensure_ascii=False)}\n---\n\n"
-    await session.tree.create(project, path, f"{heading}{text or name}\n")
-    return WrittenDown(path=path)
+    content = f"{heading}{text or name}\n"
+    await session.tree.create(project, path, content)
+    data, within = content.encode("utf-8", "replace"), folder_of(_FOLDERS[params.kind])
+    return WrittenDown(
+        path=path, undo=session.edits.remember(project.root, path, None, data, within)
+    )
+
+
+async def read_note_file(session: Session, params: ReadNoteFile) -> NoteFile:
+    """Return the text of a file of `.creonow` with its secrets masked; for owners that may inspect."""
+    if not may_inspect(session):
+        raise DaemonError(ErrorCode.CONTEXT_INSPECT_FORBIDDEN)
+    project = await session.projects.find(params.project_id)
+
+    def read() -> NoteFile:
+        path = _spelled(session, project, params.path)
+        folder = LinkedFolder(project.root, _folder(path))
+        text = decode_text(folder.snapshot(path, limit=LIMIT_BYTES).data).text
+        shown = masked(text, session.redactor.find(text), utf16=session.peer.utf16)
+        return NoteFile(
+            path=session.redactor.redact_name(path), text=shown, revision=text_revision(text)
+        )
+
+    return await to_thread.run_sync(read)
+
+
+async def write_note_file(session: Session, params: WriteNoteFile) -> WrittenNoteFile:
+    """Change a file of `.creonow`; what is not edited stays as it is."""
+    if not may_inspect(session):
+        raise DaemonError(ErrorCode.CONTEXT_INSPECT_FORBIDDEN)
+    project = await session.projects.find(params.project_id)
+    files, utf16 = session.documents.files, session.peer.utf16
+
+    def write() -> WrittenFile:
+        path = _spelled(session, project, params.path)
+        return session.edits.change_now(
+            project.root,
+            path,
+            lambda data: files.edited(data, params.revision, params.edits, utf16=utf16),
+            within=_folder(path),
+        )
+
+    written = await to_thread.run_sync(write)
+    revision = text_revision(decode_text(written.data).text)
+    return WrittenNoteFile(revision=revision, undo=written.undo)
+
+
+def _spelled(session: Session, project: Project, path: str) -> str:
+    return spell_out(project.root, path, session.redactor) if PLACEHOLDER in path else path
+
+
+def _folder(path: str) -> str:
+    """Return the folder that no link may lead out of; INVALID_ARGUMENT unless it may be mended."""
+    above, _, name = path.rpartition("/")
+    if name in IGNORE_FILES:
+        if problem := problem_with(path):
+            raise invalid_path(problem)
+        return above
+    scope = next((one for one in _MENDED if path.startswith(f"{folder_of(one)}/")), None)
+    if scope is None or not path.lower().endswith(SUFFIXES[scope]):
+        raise DaemonError(ErrorCode.INVALID_ARGUMENT, _NOT_MENDED, field="path")
+    in_scope(path, scope)
+    return folder_of(scope)
+
+
+_MENDED = (
+    CreonowFolder.RULES,
+    CreonowFolder.SETTINGS,
+    CreonowFolder.CHARACTERS,
+    CreonowFolder.THREADS,
+)
+_NOT_MENDED = Wording(
+    "Only ignore files and texts of .creonow that enter prompts can be changed here.",
+    "此处只能改动忽略文件和 .creonow 里会进入提示的文本。",
+)
 
 
 def _redact(redactor: Redactor, name: str) -> str:
@@ -247,4 +375,18 @@ CHANNELS = (
     Channel("viewer:skills", list_skills),
     Channel("viewer:tree", look_at_tree, role=Role.OWNER),
     Channel("viewer:write_down", write_down, role=Role.OWNER, errors=(ErrorCode.CONFLICT,)),
+    Channel(
+        "viewer:file:read",
+        read_note_file,
+        role=Role.OWNER,
+        refusal=ErrorCode.CONTEXT_INSPECT_FORBIDDEN,
+        errors=(ErrorCode.UNSUPPORTED,),
+    ),
+    Channel(
+        "viewer:file:write",
+        write_note_file,
+        role=Role.OWNER,
+        refusal=ErrorCode.CONTEXT_INSPECT_FORBIDDEN,
+        errors=(ErrorCode.CONFLICT, ErrorCode.UNSUPPORTED),
+    ),
 )

@@ -23,9 +23,9 @@ def browser() -> Generator[Browser]:
 
 @pytest.fixture(scope="package")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Generator[Harness]:
-    """A daemon for the stories that leave it alive."""
+    """A daemon for the stories that leave it alive; its author lets the page save."""
     home = tmp_path_factory.mktemp("viewer") / "我的 文件 home"
-    with Harness(home, CREONOW_WARM_UP="true") as started:
+    with Harness(home, CREONOW_WARM_UP="true", CREONOW_DOCUMENT_WRITES="true") as started:
         yield started
 
 

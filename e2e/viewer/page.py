@@ -123,6 +123,15 @@ class Viewer:
         reads = "async (part) => (await import('/manuscript.js')).currentText().includes(part)"
         self.wait_until(lambda: self.page.evaluate(reads, part))
 
+    def settle(self) -> None:
+        """Wait until the page shows what the model sees at the caret."""
+        reads = """async () => {
+          const {inspection} = await import("/inspection.js");
+          const {place} = await import("/place.js");
+          return inspection.shown?.request.cursorPosition === Math.max(place.cursor, place.anchor);
+        }"""
+        self.wait_until(lambda: self.page.evaluate(reads))
+
     def where(self) -> dict[str, str]:
         """The place that the address names, once it is written there."""
         self.page.evaluate("async () => (await import('/place.js')).writeAddress()")

@@ -26,7 +26,7 @@ def test_the_page_follows_files_that_change(viewer: Viewer) -> None:
     expect(viewer.layer("rules")).to_contain_text("不写梦境")
     since = viewer.tab("since")
     expect(since).to_contain_text("自打开本页")
-    change = since.locator(".change", has_text="style")
+    change = since.locator(".change", has_text="文风")
     change.locator("summary").click()
     expect(change.locator("ins")).to_contain_text("不写梦境")
     expect(change.locator("del").first).to_contain_text("第一人称")
@@ -95,6 +95,8 @@ def test_a_broken_rule_is_marked_in_the_answer_at_the_caret(viewer: Viewer) -> N
 
     expect(bar).to_contain_text("1 rule is broken · 4 could not be checked")
     expect(bar).to_contain_text("a stand-in gives back the prompt")
+    bar.get_by_role("button", name="Connect an AI").click()
+    expect(viewer.at("#ai-box")).to_contain_text("creonowd ai add")
 
 
 def test_every_piece_has_its_size_and_its_reason(viewer: Viewer) -> None:
@@ -112,6 +114,12 @@ def test_every_piece_has_its_size_and_its_reason(viewer: Viewer) -> None:
     assert held + shown["held"]["free"] == shown["totals"]["leftTokens"]
     if held:
         expect(viewer.at("#bar .legend")).to_contain_text(f"为正文预留 {held:,}")
+    world.get_by_role("button", name="腾出空间").click()
+    expect(viewer.at("#toast")).to_contain_text("预算提到")
+    expect(viewer.at("#left-out")).not_to_contain_text("世界")
+    viewer.at("#toast").get_by_role("button", name="撤销").click()
+    expect(viewer.at("#budget-total")).to_contain_text("2,800 个 token 中")
+    expect(world).to_contain_text("截短")
     viewer.tab("sees")
     for name, layer in shown["layersDetail"].items():
         expect(viewer.layer(name).locator("h3")).to_contain_text(f"{layer['tokens']:,} 个 token")

@@ -156,18 +156,26 @@ def test_theme_and_language_can_be_switched_and_are_remembered(viewer: Viewer) -
     expect(viewer.at("h1")).to_have_text("The writer's desk")
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 1234])
-def test_numbers_have_their_plural_forms_and_separators(viewer: Viewer, count: int) -> None:
+def test_numbers_have_their_plural_forms_and_separators(viewer: Viewer) -> None:
     said = viewer.page.evaluate(
-        """async (count) => {
-          const {string, switchLanguage} = await import("/language.js");
-          const chinese = string("matches", count);
+        """async () => {
+          const {listing, string, switchLanguage} = await import("/language.js");
+          const say = () => [0, 1, 2, 1234].map((count) => [string("matches", count), string("people", count)]);
+          const chinese = say();
+          const list = listing(["甲", "乙", "7 章"]);
           switchLanguage();
-          return [chinese, string("matches", count), string("people", count)];
-        }""",
-        count,
+          return [chinese, say(), list, listing(["a", "b", "c"])];
+        }"""
     )
 
-    words = "match" if count == 1 else "matches"
-    people = "person" if count == 1 else "people"
-    assert said == [f"{count:,} 处", f"{count:,} {words}", f"{count:,} {people}"]
+    assert said == [
+        [[f"{count} 处", f"{count} 个人物"] for count in ("0", "1", "2", "1,234")],
+        [
+            ["0 matches", "0 people"],
+            ["1 match", "1 person"],
+            ["2 matches", "2 people"],
+            ["1,234 matches", "1,234 people"],
+        ],
+        "甲、乙和 7 章",
+        "a, b and c",
+    ]

@@ -4,12 +4,11 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Dialog, expect
 
 from e2e.viewer.page import Viewer
 
 CHAPTER = "chapters/03-水文站.md"
-WITHIN_MS = 400
 
 pytestmark = pytest.mark.xdist_group("another browser")
 
@@ -47,32 +46,46 @@ def test_what_is_typed_is_a_scratch_copy_and_can_be_discarded(viewer: Viewer) ->
 
 
 def test_typing_shows_its_effect_while_one_types_on(viewer: Viewer) -> None:
-    """Three seconds of keys without a pause; no effect comes later than 400 ms after its key."""
+    """The page is updated between the first key and the last; `scripts/bench viewer` says how soon."""
     viewer.put_caret(0)
     viewer.page.evaluate(
         """async () => {
           const {when} = await import("/signals.js");
           const {inspection} = await import("/inspection.js");
-          window.keys = [];
-          window.waits = [];
-          when("typed", () => window.keys.push(performance.now()));
-          when("inspected", () => {
-            const text = inspection.shown.result.layersDetail.immediate.content;
-            const count = text.split("x").length - 1;
-            const now = performance.now();
-            while (window.waits.length < Math.min(count, window.keys.length)) {
-              window.waits.push(now - window.keys[window.waits.length]);
-            }
-          });
+          window.seen = [];
+          when("inspected", () => window.seen.push(inspection.shown.result.layersDetail.immediate.content.split("x").length - 1));
         }"""
     )
 
     viewer.page.keyboard.type("x" * 60, delay=50)
 
-    viewer.wait_until(lambda: viewer.page.evaluate("window.waits.length === 60"))
-    waits = sorted(viewer.page.evaluate("window.waits"))
-    assert waits[len(waits) // 2] < WITHIN_MS
-    assert len([one for one in waits if one < WITHIN_MS]) >= 50, waits
+    viewer.wait_until(lambda: viewer.page.evaluate("window.seen.at(-1) === 60"))
+    assert len([one for one in viewer.page.evaluate("window.seen") if 0 < one < 60]) > 1
+
+
+def test_a_draft_is_saved_to_the_real_file_and_taken_back(viewer: Viewer) -> None:
+    """Line ends stay, and so does a secret that the page never saw."""
+    secret = "sk-proj-Q7fK2mX9pL4vB8nT1wZ6cR3yH5dJ0sGa"
+    path = viewer.root / "chapters/04-灯.md"
+    text = f"# 第四章\r\n\r\n灯下写着 {secret} 。\r\n\r\n第二段。\r\n"
+    viewer.write("chapters/04-灯.md", text)
+    viewer.at("#chapters .chapter", has_text="第四章").click()
+    expect(viewer.at("#document-title")).to_have_text("第四章")
+    viewer.text.press("Control+End")
+    viewer.page.keyboard.type("灯灭了。")
+    expect(viewer.at("#text-note")).to_contain_text("草稿副本")
+    assert path.read_bytes() == text.encode()
+
+    viewer.at("#save-file").click()
+
+    expect(viewer.at("#toast")).to_contain_text("已写入文件")
+    assert path.read_bytes() == f"{text}灯灭了。".encode()
+    expect(viewer.at("#text-note")).to_contain_text("1 处机密已涂黑")
+    expect(viewer.layer("immediate")).to_contain_text("灯灭了。")
+    viewer.at("#toast").get_by_role("button", name="撤销").click()
+    viewer.wait_until(lambda: path.read_bytes() == text.encode())
+    expect(viewer.text).not_to_contain_text("灯灭了。")
+    assert secret not in "".join(viewer.traffic)
 
 
 def test_chinese_is_composed_without_a_half_word_in_the_prompt(viewer: Viewer) -> None:
@@ -187,6 +200,28 @@ def test_a_skill_that_needs_a_selection_offers_one(viewer: Viewer) -> None:
 
     expect(viewer.at("#headline")).to_contain_text("「润色」看得到")
     assert int(viewer.where()["from"]) < int(viewer.where()["at"])
+
+
+def test_a_reload_asks_before_a_scratch_copy_is_lost(viewer: Viewer) -> None:
+    asked: list[str] = []
+
+    def leave(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.accept()
+
+    viewer.page.on("dialog", leave)
+    viewer.page.reload()
+    expect(viewer.at("#state")).to_have_attribute("data-state", "ready")
+    assert asked == []
+    viewer.put_caret(0)
+    viewer.page.keyboard.type("还没写入文件。")
+    expect(viewer.at("#text-note")).to_contain_text("草稿副本")
+
+    viewer.page.reload()
+
+    expect(viewer.at("#state")).to_have_attribute("data-state", "ready")
+    assert asked == ["beforeunload"]
+    expect(viewer.text).not_to_contain_text("还没写入文件。")
 
 
 def test_a_reload_comes_back_to_the_same_place(viewer: Viewer) -> None:

@@ -32,6 +32,9 @@ def test_a_daemon_that_is_killed_and_restarted_gets_its_page_back(
         viewer.put_caret(0)
         viewer.page.keyboard.type("草稿也还在。")
         expect(viewer.layer("immediate")).to_contain_text("草稿也还在")
+        expect(viewer.at("#save-file")).to_have_count(0)
+        viewer.at("#text-actions").get_by_role("button", name="怎样写入文件").click()
+        expect(viewer.at("#toast")).to_contain_text("CREONOW_DOCUMENT_WRITES=true")
 
         own_daemon.kill()
 
@@ -195,8 +198,15 @@ def test_too_much_for_the_budget_is_measured_and_one_button_makes_room(viewer: V
     expect(viewer.at("#raise-budget")).to_be_visible()
     expect(viewer.at("#budget-total")).not_to_contain_text("NaN")
     expect(viewer.at(".heaviest li").first).to_contain_text("给 AI 的话")
+    expect(viewer.at("#bar .limit")).to_be_visible()
+    for editor in ("#editors #budget-box", "#editors #rules-box"):
+        expect(viewer.at(editor)).to_have_attribute("open", "")
+    expect(viewer.at("#editors #new-rule")).to_be_editable()
+    viewer.picture("too-large")
     viewer.at("#raise-budget").click()
     expect(viewer.at("#state")).to_have_attribute("data-state", "ready")
+    expect(viewer.at("#editors")).to_be_hidden()
+    expect(viewer.drawer("rules").locator("#new-rule")).to_be_editable()
 
 
 def test_while_the_first_prompt_is_made_the_page_says_so(

@@ -80,7 +80,7 @@ def look_at_the_layers(viewer: Viewer) -> None:
     viewer.open_panel()
     for name in ("rules", "settings", "retrieved", "immediate"):
         expect(viewer.layer(name)).to_be_visible()
-    viewer.layer("rules").locator("summary", has_text="style").click()
+    viewer.layer("rules").locator("summary", has_text="文风").click()
     expect(viewer.layer("rules")).to_contain_text(".creonow/rules/style.md")
     expect(viewer.layer("rules")).to_contain_text("apiKey=***REDACTED***")
     viewer.layer("settings").locator("summary", has_text="世界观").click()

@@ -1,10 +1,10 @@
 // The book map: one bar per chapter, filled where the model sees it; people, places and threads beneath.
 
 import { byId, button, fill, h, patch } from "./dom.js";
-import { eye } from "./eye.js";
+import { eye } from "./card.js";
 import { inspection } from "./inspection.js";
 import { string } from "./language.js";
-import { isIn, piecesOf } from "./pieces.js";
+import { isIn, nameOf, piecesFrom } from "./pieces.js";
 import { place } from "./place.js";
 import { invoke } from "./rpc.js";
 import { signal, when } from "./signals.js";
@@ -13,6 +13,7 @@ const GROUPS = [["peopleTitle", "person"], ["worldNotes", "note"], ["threads", "
 const MANY = 16;
 const STATES = ["seen", "left_out", "never", "future"];
 const map = { documents: [], subjects: [] };
+let mustReveal = false;
 
 export const subjects = () => map.subjects;
 export const chapters = () => map.documents;
@@ -44,14 +45,20 @@ export function showMap() {
   const longest = Math.max(1, ...documents.map((one) => one.length));
   patch(byId("chapters"), documents, { key: (one) => one.documentId, sign: (one) => JSON.stringify([one, longest, one.documentId === place.documentId, string("seen")]), render: (one) => chapter(one, longest) });
   byId("map").classList.toggle("many", documents.length > MANY);
-  fill(byId("cast"), ...GROUPS.map(([title, kind]) => group(title, kind)));
-  fill(byId("map-legend"), ...STATES.map((state) => h("span", {}, h("i", { class: `key ${state}` }), string(state))));
+  patch(byId("cast"), GROUPS.filter(([, kind]) => kind !== "thread" || ofKind(kind).length), { key: ([, kind]) => kind,
+    sign: ([title, kind]) => JSON.stringify([string(title), ...ofKind(kind).map((one) => [one, stateOf(one.sourceRef)])]), render: group });
+  fill(byId("map-legend"), ...STATES.map((state) => h("span", {}, h("i", { class: `key ${state}` }), string(state))),
+    documents.some(isTold) ? h("span", { class: "wide" }, h("i", { class: "told" }, "≈"), string("told")) : null);
+  if (mustReveal) byId("chapters").querySelector(".here")?.scrollIntoView({ block: "nearest", inline: "center" });
+  if (coverage) mustReveal = false;
 }
+
+const isTold = ({ told }) => told === "full" || told === "brief";
 
 const unread = ({ sourceRef, name, number }) => ({ documentId: sourceRef, title: name, number, length: 1, place: "before", ranges: [] });
 
 function chapter(document, longest) {
-  const { documentId, title, length, ranges, told } = document;
+  const { documentId, title, length, ranges } = document;
   const isHere = documentId === place.documentId;
   const track = h("span", { class: "track", "aria-hidden": "true" });
   track.style.width = `${Math.max(6, (length / longest) * 100)}%`;
@@ -64,7 +71,7 @@ function chapter(document, longest) {
   const summary = summaryOf(document);
   return h("li", {}, h("button", { type: "button", class: `chapter ${isHere ? "here" : ""} ${document.place}`, "aria-current": isHere ? "true" : undefined,
     title: `${title} · ${summary}`, onclick: (event) => signal("open", { documentId, cursor: positionAt(event, track, length, isHere) }) },
-  h("span", { class: "chapter-name" }, title), told === "full" || told === "brief" ? h("span", { class: "told", title: string("told") }, "≈") : null,
+  h("span", { class: "chapter-name" }, title), h("span", { class: "chapter-number", "aria-hidden": "true" }, document.number ?? title), isTold(document) ? h("span", { class: "told", title: string("told") }, "≈") : null,
   h("span", { class: "bar-room" }, track), h("span", { class: "unseen" }, summary)));
 }
 
@@ -85,13 +92,13 @@ function positionAt({ clientX, detail }, track, length, isHere) {
   return Math.round(((clientX - left) / width) * length);
 }
 
-function group(title, kind) {
-  const items = map.subjects.filter((one) => one.kind === kind);
-  if (!items.length && kind === "thread") return null;
-  const rows = items.map((one) => {
+const ofKind = (kind) => map.subjects.filter((one) => one.kind === kind);
+
+function group([title, kind]) {
+  const rows = ofKind(kind).map((one) => {
     const state = one.problem ? "problem" : stateOf(one.sourceRef);
     return h("li", {}, h("button", { type: "button", class: "subject", "data-key": `subject:${one.sourceRef}`, onclick: (event) => signal("name", { sourceRef: one.sourceRef, from: event.currentTarget.getBoundingClientRect() }) },
-      h("i", { class: `mark ${state}`, "aria-hidden": "true" }), h("span", { class: "subject-name" }, one.name), h("span", { class: "unseen" }, ` (${string(state)})`)),
+      h("i", { class: `mark ${state}`, "aria-hidden": "true" }), h("span", { class: "subject-name" }, nameOf(one)), h("span", { class: "unseen" }, ` (${string(state)})`)),
     eye(one));
   });
   const empty = h("p", { class: "faint" }, string(`no ${kind}`), " ", button(string("writeOne"), () => signal("write-down", { kind, name: "" }), { class: "link" }));
@@ -101,13 +108,13 @@ function group(title, kind) {
 /** Return whether the prompt has a source: `seen`, `left_out` or `never` considered. */
 export function stateOf(sourceRef) {
   if (!inspection.shown) return "never";
-  const found = piecesOf(inspection.shown.result).filter((one) => one.sourceRef === sourceRef);
+  const found = piecesFrom(inspection.shown.result, sourceRef);
   if (found.some(isIn)) return "seen";
   return found.length ? "left_out" : "never";
 }
 
 when(["inspected", "language"], showMap);
 when("document", () => {
+  mustReveal = true;
   showMap();
-  byId("chapters").querySelector(".here")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 });

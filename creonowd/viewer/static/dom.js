@@ -38,6 +38,15 @@ export function fill(element, ...children) {
   if (again) again.focus({ preventScroll: true });
 }
 
+/** Put new children into an element only if what they are made of has changed: a button that is replaced while the
+    author presses it would not hear of it. */
+export function fillChanged(element, madeOf, make) {
+  const signature = JSON.stringify([madeOf, document.documentElement.lang]);
+  if (element.signature === signature) return;
+  element.signature = signature;
+  fill(element, ...make());
+}
+
 /** Find an element by what the data calls it; an id made of data could hide one of the page's own. */
 export const byKey = (key, within = document) => [...within.querySelectorAll("[data-key]")].find((one) => one.dataset.key === key);
 
@@ -95,6 +104,17 @@ export function table(heads, rows, numbers = []) {
 /** Make a text of the daemon with its secrets as black bars. */
 export function withBars(text) {
   return text.split(/(\*\*\*REDACTED\*\*\*)/u).map((part, at) => (at % 2 ? h("span", { class: "secret" }, part) : part));
+}
+
+/** Return the one change that makes a text of another, or null if they are the same. */
+export function changeBetween(before, after) {
+  if (before === after) return null;
+  const shorter = Math.min(before.length, after.length);
+  let head = 0;
+  while (head < shorter && before[head] === after[head]) head += 1;
+  let tail = 0;
+  while (tail < shorter - head && before.at(-1 - tail) === after.at(-1 - tail)) tail += 1;
+  return { from: head, to: before.length - tail, text: after.slice(head, after.length - tail) };
 }
 
 /** Copy a text, and say on the button whether that was allowed. */

@@ -1,33 +1,32 @@
 // The headline: one sentence on what the model sees and what it does not, each part a link; secrets and cost below it.
 
-import { byId, button, fill, h } from "./dom.js";
+import { subjectOf } from "./bookMap.js";
+import { byId, button, fillChanged, h } from "./dom.js";
 import { inspection } from "./inspection.js";
-import { listing, meaning, parts, string } from "./language.js";
+import { listing, meaning, parts, sentenceGap, string } from "./language.js";
 import { select } from "./manuscript.js";
-import { nameOf, pieceOf, piecesOf } from "./pieces.js";
+import { nameOf, pieceOf } from "./pieces.js";
 import { address, place } from "./place.js";
+import { skillName } from "./run.js";
 import { signal, when } from "./signals.js";
-import { skillName } from "./skills.js";
 
 const RUNS = 4;
 let allNotices = false;
 
 /** Show the sentence and what belongs below it. */
 export function showHeadline() {
-  if (inspection.failure?.details?.tokens) {
-    fill(byId("headline"), string("headlineTooLarge"));
-    fill(byId("asides"));
+  const isTooLarge = Boolean(inspection.failure?.details?.tokens);
+  const result = isTooLarge ? null : inspection.shown?.result;
+  if (!result) {
+    fillChanged(byId("headline"), isTooLarge, () => (isTooLarge ? [string("headlineTooLarge")] : []));
+    fillChanged(byId("asides"), null, () => []);
     return;
   }
-  if (!inspection.shown) {
-    fill(byId("headline"));
-    fill(byId("asides"));
-    return;
-  }
-  const { result } = inspection.shown;
-  const { headline } = result.coverage ?? {};
-  if (headline) fill(byId("headline"), ...sentence(headline, result));
-  fill(byId("asides"), secrets(result), cost(result), ...notices(result));
+  const { coverage, redactionEvidence, inspectMeta, stablePrefixUnchanged, prefixChange, cacheBreakPoints } = result;
+  if (coverage?.headline) fillChanged(byId("headline"), [coverage, skillName(coverage.headline.skillId)], () => sentence(coverage.headline, result));
+  const faults = result.notices.map((one) => [one, subjectOf(one.sourceRef)?.problem]);
+  fillChanged(byId("asides"), [redactionEvidence, inspectMeta.whatIf, stablePrefixUnchanged, prefixChange, cacheBreakPoints, faults, allNotices],
+    () => [secrets(result), cost(result), ...notices(result)]);
 }
 
 /** Make a part of the sentence a link; unlike a button it breaks across lines as text does. */
@@ -43,7 +42,7 @@ function sentence(headline, result) {
   const first = seen.length ? parts("headlineSees", h("em", {}, skill), inList(seen)).flat() : [string("headlineNothing", skill)];
   const negated = unseen.flatMap((one, at) => (at ? [string("nor"), one] : [one]));
   const second = unseen.length ? parts("headlineNot", negated).flat() : [string("headlineAll")];
-  return [...first, " ", ...second];
+  return [...first, sentenceGap(), ...second];
 }
 
 /** Put links into a list that the language joins: each stands where its placeholder stood. */
@@ -96,7 +95,7 @@ function secrets({ redactionEvidence }) {
   const count = redactionEvidence.reduce((sum, one) => sum + one.matchCount, 0);
   const kinds = [...new Set(redactionEvidence.map((one) => secretName(one.patternId)))].slice(0, 3);
   const files = [...new Set(redactionEvidence.map((one) => one.sourceRef))];
-  return h("p", { class: "aside secrets", id: "secrets" }, string("secretsOut", count), " ",
+  return h("p", { class: "aside secrets", id: "secrets" }, string("secretsOut", count), sentenceGap(),
     string("secretsWhere", listing(kinds), listing(files.slice(0, 2).map((one) => one.replace(/^.*\//, "")))));
 }
 
@@ -140,8 +139,9 @@ function notices(result) {
 }
 
 function notice({ code, message, sourceRef, layer }, result) {
-  const about = sourceRef && piecesOf(result).find((piece) => piece.sourceRef === sourceRef);
-  const target = about ? link(nameOf(about), () => signal("piece", about.address)) : layer ? link(string(layer), () => signal("layer", layer)) : null;
+  const about = sourceRef && pieceOf(result, sourceRef);
+  const subject = sourceRef && subjectOf(sourceRef);
+  const target = subject?.problem ? link(string(subject.line ? "fixFileAt" : "fixFile", subject.line), () => signal("mend", { path: sourceRef, line: subject.line })) : about ? link(nameOf(about), () => signal("piece", about.address)) : layer ? link(string(layer), () => signal("layer", layer)) : null;
   return h("p", { class: "aside warning", "data-code": code }, message || meaning(code), " ", target);
 }
 

@@ -5,14 +5,13 @@ import { place, whereabouts } from "./place.js";
 import { invoke, isConnected } from "./rpc.js";
 import { signal, when } from "./signals.js";
 
-// A change is asked for at once if none came lately, else after a pause in typing, but never later than LONGEST_MS.
-const PAUSE_MS = 90;
-const LONGEST_MS = 180;
+// A change is asked for at once, unless the last one was a moment ago: typing on must leave time to draw.
+const PAUSE_MS = 100;
 
 /** `shown` is what the page shows, `real` the last without a what-if, `baseline` what *since last time* compares with. */
 export const inspection = { shown: null, real: null, baseline: null, baselineIs: "opened", failure: null, whatIf: null, busy: false };
 
-let since = 0;
+let lastStart = 0;
 let timer = 0;
 let running = null;
 let wanted = null;
@@ -21,21 +20,18 @@ let generation = 0;
 /** Inspect again soon; `cause` is `author` for what was done in this page, `elsewhere` for a file that changed. */
 export function refresh(cause = "author") {
   wanted = wanted === "author" ? wanted : cause;
-  const now = performance.now();
-  since ||= now;
-  clearTimeout(timer);
-  timer = setTimeout(start, Math.max(0, Math.min(PAUSE_MS, since + LONGEST_MS - now)));
+  if (!timer && !running) timer = setTimeout(start, Math.max(0, lastStart + PAUSE_MS - performance.now()));
 }
 
 async function start() {
-  if (running) return;
+  timer = 0;
+  lastStart = performance.now();
   const cause = wanted;
   wanted = null;
-  since = 0;
   running = inspect(cause);
   await running;
   running = null;
-  if (wanted) start();
+  if (wanted) refresh(wanted);
 }
 
 /** Return once nothing is being asked any more. */
@@ -103,6 +99,15 @@ function keep(inspected) {
   if (inspected.request.whatIf) return;
   inspection.real = inspected;
   inspection.baseline ??= inspected;
+  if (isIndexing(inspection.baseline.result)) inspection.baseline = withPassages(inspection.baseline, inspected.result);
+}
+
+/** Whether passages may be missing because the index is still being built. */
+export const isIndexing = ({ notices }) => notices.some((one) => one.code === "RETRIEVAL_INDEXING");
+
+/** Return an inspection with the passages of a later one: what the index still brings is no change of the author's. */
+function withPassages(before, { layersDetail, notices, trimEvidence }) {
+  return { ...before, result: { ...before.result, notices, trimEvidence, layersDetail: { ...before.result.layersDetail, retrieved: layersDetail.retrieved } } };
 }
 
 /** From now on, *since last time* means since this prompt. */

@@ -13,17 +13,20 @@ const formats = new Map();
 
 function format(kind, make) {
   const key = `${kind}:${language}`;
-  if (!formats.has(key)) formats.set(key, make(locale()));
+  if (!formats.has(key)) formats.set(key, make(isChinese() ? "zh-CN" : "en-GB"));
   return formats.get(key);
 }
+
+/** Return what stands between two sentences. */
+export const sentenceGap = () => (isChinese() ? "" : " ");
 
 /** Write a number with the separators of the language. */
 export const number = (value) => format("number", (name) => new Intl.NumberFormat(name)).format(value);
 
 export const percent = (value) => format("percent", (name) => new Intl.NumberFormat(name, { style: "percent" })).format(value);
 
-/** Join names as the language does: "a, b and c". */
-export const listing = (items) => format("list", (name) => new Intl.ListFormat(name, { type: "conjunction" })).format(items);
+/** Join names as the language does: "a, b and c". Chinese sets a number off from the word before it. */
+export const listing = (items) => format("list", (name) => new Intl.ListFormat(name, { type: "conjunction" })).format(items).replace(/和(?=[\d\u0000])/u, isChinese() ? "和 " : "和");
 
 export const time = (date) => format("time", (name) => new Intl.DateTimeFormat(name, { hour: "2-digit", minute: "2-digit", second: "2-digit" })).format(date);
 

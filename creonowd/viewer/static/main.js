@@ -1,35 +1,28 @@
 // The page: puts its parts together.
 
-import { showBackends } from "./backends.js";
 import { clearMap, loadSubjects } from "./bookMap.js";
-import { budgetProfile, loadBudget } from "./budgetBar.js";
-import { showBudgetForm } from "./budgetForm.js";
-import { listenToCard } from "./card.js";
+import { budgetProfile, loadBudget } from "./budget.js";
+import { closeCard, listenToCards } from "./card.js";
 import { readAddress, stayConnected } from "./connection.js";
-import { showDeveloper } from "./developer.js";
 import { byId, fill, h } from "./dom.js";
-import { listenToDrawer, makeDrawer } from "./drawer.js";
+import { closeDrawer, listenToDrawer } from "./drawer.js";
 import "./headline.js";
-import { clear, inspection, prepare, refresh } from "./inspection.js";
-import { listenToKeys, shortcut } from "./keys.js";
+import { clear, inspection, isIndexing, prepare, refresh } from "./inspection.js";
 import { errorText, loadCodes, locale, string, switchLanguage, translatePage } from "./language.js";
-import { focusText, makeManuscript, showCoverage, showNames, translateText } from "./manuscript.js";
+import { findInText, focusText, hasFocus, makeManuscript, showCoverage, showNames, translateText } from "./manuscript.js";
 import { fileChanged, isScratch, openDocument, resend, sendTyped } from "./openDocument.js";
 import { listenToPanes } from "./panes.js";
+import { walk } from "./pieceList.js";
 import { pieceOf } from "./pieces.js";
 import { go, place, writeAddress } from "./place.js";
-import { listenToQuestion } from "./question.js";
-import { showExport } from "./report.js";
+import { askField, listenToQuestion } from "./question.js";
 import { initialize, invoke, on } from "./rpc.js";
-import { loadRules, showRules } from "./rules.js";
-import { enableRun, listenToRun } from "./run.js";
+import { loadRules } from "./rules.js";
+import { enableRun, listenToRun, loadSkills, run } from "./run.js";
 import { signal, when } from "./signals.js";
-import { listenToSkills, loadSkills } from "./skills.js";
 import { listenToStates, setState, showStates } from "./states.js";
 import { listenToTabs, openTab, showPiece } from "./tabs.js";
-import { toast } from "./undo.js";
-import { showUsage } from "./usage.js";
-import { listenToWriteDown } from "./writeDown.js";
+import { toast, undoLast } from "./undo.js";
 
 const INDEX_MS = 600;
 const RULES = ".creonow/rules/constraints.json";
@@ -133,7 +126,7 @@ function followBudget() {
 /** While the index is being built, look again until it is there. */
 function awaitIndex() {
   clearTimeout(indexTimer);
-  if (inspection.shown.result.notices.some((one) => one.code === "RETRIEVAL_INDEXING")) indexTimer = setTimeout(() => refresh("elsewhere"), INDEX_MS);
+  if (isIndexing(inspection.shown.result)) indexTimer = setTimeout(() => refresh("elsewhere"), INDEX_MS);
 }
 
 /** Go to the piece of a source or, if the prompt has none, to its text. */
@@ -162,6 +155,7 @@ function translate() {
 }
 
 function listen() {
+  addEventListener("keydown", pressed);
   byId("project").addEventListener("change", (event) => openProject(event.target.value));
   byId("skip").addEventListener("click", (event) => {
     event.preventDefault();
@@ -199,20 +193,50 @@ function listen() {
   when("source", showSource);
 }
 
+// The keys of the desk: ⌘K asks, ⌘↵ runs, ⌘Z undoes, J and K walk, / finds, Escape closes.
+
+const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
+
+/** Write a shortcut as this system does. */
+const shortcut = (key) => (isMac ? `⌘${key}` : `Ctrl+${key}`);
+
+const isField = (element) => element?.matches?.("input, textarea, select") || hasFocus();
+
+function pressed(event) {
+  if (event.isComposing) return;
+  const isCommand = isMac ? event.metaKey : event.ctrlKey;
+  const does = isCommand ? COMMANDS[event.key.toLowerCase()] : PLAIN[event.key];
+  if (!does || (!isCommand && event.key !== "Escape" && (isField(document.activeElement) || event.altKey || event.ctrlKey || event.metaKey))) return;
+  if (does() !== false) event.preventDefault();
+}
+
+const COMMANDS = {
+  k: askField,
+  enter: () => run(),
+  z: () => (isField(document.activeElement) ? false : undoLast()),
+};
+
+const PLAIN = {
+  j: () => walk(place.tab, 1),
+  k: () => walk(place.tab, -1),
+  "/": find,
+  Escape: () => closeCard() || closeDrawer(),
+};
+
+/** Find in the open tab, or in the manuscript where the tab has no field. */
+function find() {
+  const field = byId(place.tab).querySelector("[data-find]");
+  if (!field || byId("panel").hidden) return findInText();
+  field.focus();
+  return field.select();
+}
+
 prepare(sendTyped);
 listenToPanes();
 initial = readAddress();
 await loadCodes();
 makeManuscript();
-makeDrawer([
-  { id: "budget-box", title: "budget", show: showBudgetForm },
-  { id: "rules-box", title: "rulesBox", show: showRules },
-  { id: "ai-box", title: "ai", show: showBackends },
-  { id: "usage-box", title: "usage", show: showUsage },
-  { id: "developer-box", title: "developer", show: showDeveloper },
-  { id: "export-box", title: "exportBox", show: showExport },
-]);
-for (const listenTo of [listenToStates, listenToTabs, listenToQuestion, listenToCard, listenToDrawer, listenToRun, listenToSkills, listenToWriteDown, listenToKeys]) listenTo();
+for (const listenTo of [listenToStates, listenToTabs, listenToQuestion, listenToCards, listenToDrawer, listenToRun]) listenTo();
 listen();
 translate();
 showStates();

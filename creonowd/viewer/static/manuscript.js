@@ -5,10 +5,8 @@ import { openSearchPanel, search, searchKeymap } from "@codemirror/search";
 import { Annotation, Compartment, EditorState, StateEffect, StateField } from "@codemirror/state";
 import { Decoration, drawSelection, EditorView, keymap, WidgetType } from "@codemirror/view";
 
-import { byId } from "./dom.js";
+import { byId, changeBetween } from "./dom.js";
 import { string } from "./language.js";
-import { crossings, returnsOf, withoutReturns } from "./lineEnds.js";
-import { manuscriptTheme } from "./manuscriptTheme.js";
 import { signal } from "./signals.js";
 
 const fromOutside = Annotation.define();
@@ -134,6 +132,32 @@ function brokenParts(text, broken) {
   return [...parts, text.slice(at)];
 }
 
+/** How it looks; it lives in a shadow root, so only the page's colours reach it. */
+const THEME = EditorView.theme({
+  "&": { height: "100%", color: "var(--ink)", backgroundColor: "transparent", fontSize: "var(--reading-size)" },
+  "&.cm-focused": { outline: "none" },
+  ".cm-scroller": { fontFamily: "var(--serif)", lineHeight: "1.75", overflow: "auto", overflowAnchor: "auto" },
+  ".cm-content": { maxWidth: "38em", width: "100%", margin: "0 auto", padding: "1.2em 1.2em 40vh", caretColor: "var(--ink)", boxSizing: "border-box" },
+  ".cm-line": { padding: "0" },
+  ".cm-cursor": { borderLeft: "2px solid var(--accent)", marginLeft: "-1px" },
+  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { background: "var(--selection)" },
+  ".unseen-text": { color: "var(--dim)" },
+  ".unseen-text.front_matter": { color: "var(--faint)", fontFamily: "ui-monospace, Menlo, monospace", fontSize: ".78em" },
+  ".name": { textDecoration: "underline", textDecorationThickness: "1.5px", textUnderlineOffset: ".22em", textDecorationColor: "var(--rules)", cursor: "pointer" },
+  ".name.left_out": { textDecorationStyle: "dotted", textDecorationThickness: "2px", textDecorationColor: "var(--bad)" },
+  ".name.never": { textDecorationStyle: "dotted", textDecorationThickness: "2px", textDecorationColor: "var(--edge)" },
+  ".answer-text": { whiteSpace: "pre-wrap", background: "var(--answer)", borderRadius: ".2em", boxDecorationBreak: "clone", padding: ".1em .15em" },
+  ".answer-text.writing::after": { content: '"▍"', color: "var(--accent)" },
+  ".answer-text mark": { background: "var(--bad-wash)", color: "var(--bad)", textDecoration: "underline wavy var(--bad)", textUnderlineOffset: ".25em" },
+  ".replaced": { textDecoration: "line-through", color: "var(--dim)" },
+  ".cm-panels": { background: "var(--card)", color: "var(--ink)", borderColor: "var(--line)", fontFamily: "system-ui, sans-serif", fontSize: "14px" },
+  ".cm-panels-top": { borderBottom: "1px solid var(--line)" },
+  ".cm-textfield": { background: "var(--paper)", color: "var(--ink)", border: "1px solid var(--edge)", fontSize: "14px" },
+  ".cm-button": { background: "var(--card)", backgroundImage: "none", color: "var(--ink)", border: "1px solid var(--edge)", fontSize: "14px" },
+  ".cm-searchMatch": { background: "var(--mark)" },
+  ".cm-searchMatch-selected": { background: "var(--mark)", outline: "2px solid var(--accent)" },
+});
+
 /** Make the editor inside a shadow root, where its styles need no exception from the policy. */
 export function makeManuscript() {
   const root = byId("manuscript").attachShadow({ mode: "open", delegatesFocus: true });
@@ -151,7 +175,7 @@ function stateOf(text, { anchor = 0, cursor = 0, isLocked = false } = {}) {
       wording.of(phrases()), history(), drawSelection(), search({ top: true }), EditorView.lineWrapping,
       EditorState.readOnly.of(isLocked),
       keymap.of([{ key: "Alt-Enter", run: openName }, ...searchKeymap, ...historyKeymap, ...defaultKeymap]),
-      returns.init(() => positions), coverage, names, answers, manuscriptTheme,
+      returns.init(() => positions), coverage, names, answers, THEME,
       EditorView.updateListener.of(updated),
       EditorView.domEventHandlers({ click: clicked }),
     ],
@@ -214,14 +238,10 @@ export function openText(text, options) {
 export function followText(text) {
   const positions = returnsOf(text);
   const plain = text.replaceAll("\r\n", "\n");
-  const old = view.state.doc.toString();
-  let head = 0;
-  while (head < Math.min(old.length, plain.length) && old[head] === plain[head]) head += 1;
-  let tail = 0;
-  while (tail < Math.min(old.length, plain.length) - head && old.at(-1 - tail) === plain.at(-1 - tail)) tail += 1;
+  const change = changeBetween(view.state.doc.toString(), plain);
   const scroll = view.scrollSnapshot();
   view.dispatch({
-    changes: { from: head, to: old.length - tail, insert: plain.slice(head, plain.length - tail) },
+    changes: change ? { from: change.from, to: change.to, insert: change.text } : [],
     effects: [setReturns.of(positions), scroll],
     annotations: [fromOutside.of(true)],
   });
@@ -240,6 +260,19 @@ export function showNames(found) {
 export function showAnswer(answer) {
   const { state } = view;
   view.dispatch({ effects: setAnswer.of(answer && { ...answer, from: toEditor(state, answer.from), to: toEditor(state, answer.to) }) });
+}
+
+const answerElement = () => view.contentDOM.querySelector(".answer-text");
+
+/** Return whether any of the answer is in view. */
+export function isAnswerInView() {
+  const [shown, room] = [answerElement(), view.scrollDOM].map((one) => one?.getBoundingClientRect());
+  return Boolean(shown) && shown.bottom > room.top && shown.top < room.bottom;
+}
+
+/** Bring the answer into view. */
+export function revealAnswer() {
+  answerElement()?.scrollIntoView({ block: "nearest" });
 }
 
 /** Write the answer into the text where it is shown, as if the author had typed it. */
@@ -289,4 +322,38 @@ function phrases() {
     EditorState.phrases.of(Object.fromEntries(spoken.map((one) => [one, string(`editor ${one}`)]))),
     EditorView.contentAttributes.of({ "aria-label": string("manuscript"), spellcheck: "false", tabindex: "0" }),
   ];
+}
+
+// Positions in a file with carriage returns, and in the editor, which counts each line break as one.
+
+/** Return the editor's positions of the line breaks that have a carriage return in the file. */
+function returnsOf(text) {
+  const found = [];
+  let at = text.indexOf("\r\n");
+  while (at >= 0) {
+    found.push(at - found.length);
+    at = text.indexOf("\r\n", at + 2);
+  }
+  return found;
+}
+
+/** Return how many of them lie before a position of the editor. */
+function crossings(returns, at) {
+  return count(returns, (position) => position < at);
+}
+
+/** Return a position of the file as one of the editor. */
+function withoutReturns(returns, at) {
+  return at - count(returns, (position, before) => position + before < at);
+}
+
+/** Count the leading items that pass; the first that does not ends it. */
+function count(returns, passes) {
+  let [low, high] = [0, returns.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (passes(returns[middle], middle)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

@@ -1,15 +1,13 @@
 // The document in the editor: read, followed when its file changes, and typed into as a scratch copy or the real file.
 
 import { titleOf } from "./bookMap.js";
-import { byId, button, fill } from "./dom.js";
+import { byId, button, fillChanged } from "./dom.js";
 import { errorText, string } from "./language.js";
-import { caret, currentText, editsOf, followText, openText } from "./manuscript.js";
-import { go, place } from "./place.js";
+import { caret, currentText, editsOf, focusText, followText, openText } from "./manuscript.js";
+import { go, MASK, place } from "./place.js";
 import { invoke } from "./rpc.js";
 import { signal, when } from "./signals.js";
 import { takeBack, toast } from "./undo.js";
-
-const MASK = "█";
 
 /** `base` is the file as it was read, `edits` all that was typed since; `version` counts what was synced, 0 means nothing. */
 const open = { documentId: "", base: null, version: 0, unsent: [], edits: [], problem: null, movedOn: false, isNew: false };
@@ -44,6 +42,7 @@ export function beginDocument(documentId) {
 /** Drop what was typed and show the file again. */
 export async function discardScratch() {
   await openDocument(open.documentId, caret());
+  focusText();
 }
 
 async function closeScratch() {
@@ -111,6 +110,7 @@ async function save() {
   const read = await invoke("context:document:read", target);
   Object.assign(open, { version: 0, edits: [], base: read.ok ? read.data : base, movedOn: false });
   showHead();
+  focusText();
   return toast(string("savedFile"), async () => {
     const isBack = await takeBack(answer.data.undo);
     await fileChanged();
@@ -121,21 +121,26 @@ async function save() {
 /** Show the name of the document, what kind of copy this is, and what can be done with it. */
 export function showHead() {
   byId("document-title").textContent = open.documentId && titleOf(open.documentId);
-  const actions = [];
   let text = "";
   if (open.problem) text = errorText(open.problem);
   else if (open.version && open.movedOn) text = string("fileMovedOn");
   else if (open.version) text = string(open.isNew ? "scratchNew" : "scratch");
   else if (open.base?.secrets?.length) text = string("secretsMasked", open.base.secrets.length);
-  if (open.version) {
-    if (open.base.writable) actions.push(button(string("saveFile"), save, { class: "small" }));
-    if (!open.isNew) actions.push(button(string("discard"), discardScratch, { class: "small" }));
-  }
   byId("text-note").textContent = text;
   byId("text-note").dataset.state = open.version ? "scratch" : "file";
-  fill(byId("text-actions"), ...actions);
+  fillChanged(byId("text-actions"), [open.version > 0, open.base?.writable, open.isNew], actions);
 }
 
+function actions() {
+  if (!open.version) return [];
+  const discard = button(string("discard"), discardScratch, { class: "small" });
+  if (open.base.writable) return [button(string("saveFile"), save, { class: "small primary", id: "save-file" }), discard];
+  return open.isNew ? [] : [button(string("howToSave"), () => toast(string("howToSaveDo")), { class: "link" }), discard];
+}
+
+addEventListener("beforeunload", (event) => {
+  if (isScratch()) event.preventDefault();
+});
 when("typed", (update) => open.unsent.push(update));
 when(["inspected", "subjects-loaded", "language"], showHead);
 when("caret", (moved) => go(moved));

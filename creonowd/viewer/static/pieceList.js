@@ -1,9 +1,9 @@
 // The lists of pieces: what the model sees, layer by layer, and what is left out, with the reason and what would change it.
 
 import { subjectOf } from "./bookMap.js";
-import { previewOf, raiseBudget } from "./budgetBar.js";
+import { previewOf, profileTotal, raiseBudget } from "./budget.js";
 import { byId, byKey, button, copyButton, fill, h, marked, patch, withBars } from "./dom.js";
-import { eye } from "./eye.js";
+import { eye } from "./card.js";
 import { inspection } from "./inspection.js";
 import { locale, string } from "./language.js";
 import { charactersOf, isIn, isLeftOut, LAYERS, missingOf, nameOf, oneLine, piecesOf, pinRefOf, sizeOf, whyOf } from "./pieces.js";
@@ -87,7 +87,7 @@ function listPieces(list, more, pieces, tab, group, result, show) {
 }
 
 function box(piece, tab, sought, result) {
-  const { action, address: key, content, sourceRef } = piece;
+  const { action, address: key, sourceRef } = piece;
   const subject = subjectOf(sourceRef);
   const isPinned = place.pinned.includes(sourceRef);
   const details = h("details", { open: open.has(key) || place.piece === key || Boolean(sought && tab === "sees"), ontoggle: () => {
@@ -102,10 +102,18 @@ function box(piece, tab, sought, result) {
       action === "trimmed" ? h("span", { class: "badge trimmed" }, string(action)) : null,
       h("span", { class: "number" }, sizeOf(piece))),
     h("span", { class: "piece-why" }, whyOf(piece, result), missingOf(piece) ? ` · ${missingOf(piece)}` : ""),
-    content && nameOf(piece) !== oneLine(content, 90) ? h("span", { class: "piece-preview" }, oneLine(content, 110)) : null));
+    previewText(piece)));
   if (details.open) details.append(body(piece, sought));
   const doing = [subject ? eye(subject) : null, ...actions(piece, tab, isPinned)].filter(Boolean);
-  return h("article", { class: `piece ${action} ${piece.layer} in-${tab}` }, details, doing.length ? h("div", { class: "piece-actions" }, ...doing) : null);
+  const isShort = doing.length <= 2 && piece.fitsWith === undefined && piece.rule !== "skill_window";
+  return h("article", { class: `piece ${action} ${piece.layer} ${isShort ? "beside" : "below"}` }, details, doing.length ? h("div", { class: "piece-actions" }, ...doing) : null);
+}
+
+/** Show how the text of a piece begins below its heading; data begins with nothing that an author would read. */
+function previewText(piece) {
+  const begins = oneLine(piece.content.replace(/^#+ .*\n*/, ""), 110);
+  const isRead = begins && nameOf(piece) !== begins && !/^[[{]/.test(begins);
+  return isRead ? h("span", { class: "piece-preview" }, begins) : null;
 }
 
 /** What can be done about a piece that is left out, or pinned. */
@@ -118,7 +126,7 @@ function actions(piece, tab, isPinned) {
   }
   if (tab !== "left-out") return made;
   if (piece.fitsWith !== undefined) {
-    const total = inspection.shown.result.totals.budgetTokens + piece.fitsWith;
+    const total = profileTotal() + piece.fitsWith;
     made.push(button(string("makeRoom"), () => raiseBudget(total), { class: "small", title: string("raiseTo", total) }));
   }
   if (piece.rule === "skill_window") made.push(button(string("readWhole"), readWhole, { class: "small" }));

@@ -2,12 +2,26 @@
 
 import { listing, number, reason, string } from "./language.js";
 
+/** Files that have a meaning of their own, by what an author calls them. */
+const FILES = /^\.creonow\/(?:rules\/(style|terminology)|settings\/(memory|outline)|(memory))\.(?:md|txt|json)$/;
+/** Pieces that are no file, by how their sources are named. */
+const OWN_NAMES = { selection: /^selection$/, input: /^additionalInput$/, task: /^skill:/, synopsis: /^synopsis$/, run: /^runs\//, relations: /^relations$/ };
 export const LAYERS = ["rules", "settings", "retrieved", "immediate"];
 const sets = new WeakMap();
 
 /** Return every piece of an inspection in the order of the prompt, those that are left out included. */
-export function piecesOf(result) {
-  if (!sets.has(result)) sets.set(result, LAYERS.flatMap((layer) => ofLayer(result, layer)));
+export const piecesOf = (result) => setOf(result).pieces;
+
+/** Return the pieces of one source. */
+export const piecesFrom = (result, sourceRef) => setOf(result).bySource.get(sourceRef) ?? [];
+
+/** An inspection is asked for its pieces by every part of the page, so they are made once. */
+function setOf(result) {
+  if (!sets.has(result)) {
+    const pieces = LAYERS.flatMap((layer) => ofLayer(result, layer));
+    const closer = pieces.filter((one) => one.layer === "retrieved" && one.rule === "score" && isIn(one)).length;
+    sets.set(result, { pieces, bySource: Map.groupBy(pieces, (one) => one.sourceRef), closer });
+  }
   return sets.get(result);
 }
 
@@ -33,13 +47,17 @@ export const isLeftOut = (piece) => piece.action !== "kept";
 
 /** Return the first piece of a source, one that is in the prompt before one that is not. */
 export function pieceOf(result, sourceRef) {
-  const found = piecesOf(result).filter((one) => one.sourceRef === sourceRef);
+  const found = piecesFrom(result, sourceRef);
   return found.find(isIn) ?? found[0];
 }
 
 /** Return what an author calls a piece. */
 export function nameOf({ name, sourceRef, kind, content }) {
   if (kind === "constraint") return oneLine(content, 90) || sourceRef;
+  const own = kind in OWN_NAMES ? kind : Object.keys(OWN_NAMES).find((one) => OWN_NAMES[one].test(sourceRef));
+  if (own) return string(`piece ${own}`);
+  const known = FILES.exec(sourceRef.replace(/#.*$/, ""))?.slice(1).find(Boolean);
+  if (known && (!name || name === known)) return string(`file ${known}`);
   if (name) return name;
   return sourceRef.replace(/^.*\//, "").replace(/\.(md|txt|json)(#.*)?$/, "");
 }
@@ -53,20 +71,16 @@ export function oneLine(text, length) {
 
 /** Say in a sentence why a piece is in, shortened or left out. */
 export function whyOf(piece, result) {
-  if (piece.rule === "score" && piece.action === "dropped") return leftOutPassage(piece, result);
+  if (piece.rule === "score" && piece.action === "dropped") return string("closerPassages", setOf(result).closer);
   const said = piece.action === "kept" && piece.why ? spokenOf(piece.why) : "";
   return said || reason(piece.rule, piece.action);
-}
-
-function leftOutPassage(piece, result) {
-  const closer = piecesOf(result).filter((one) => one.layer === "retrieved" && one.rule === "score" && isIn(one)).length;
-  return string("closerPassages", closer);
 }
 
 /** Say what a passage shares with the text at the cursor. */
 export function spokenOf({ names = [], terms = [], sentence = "" }) {
   if (sentence) return string("whySentence", sentence);
-  const words = [...new Set([...names, ...terms.map((one) => one.term)])].slice(0, 4);
+  const plain = names.map((one) => one.toLowerCase());
+  const words = [...new Set([...names, ...terms.map((one) => one.term).filter((one) => !plain.includes(one.toLowerCase()))])].slice(0, 4);
   return words.length ? string("whySpeaks", listing(words)) : "";
 }
 

@@ -5,6 +5,8 @@ import { signal, when } from "./signals.js";
 const PAUSE_MS = 250;
 const MOST_PINS = 20;
 export const GENERAL = "general";
+/** What stands for each character of a secret in a text that the author may edit. */
+export const MASK = "█";
 
 export const place = {
   projectId: "",

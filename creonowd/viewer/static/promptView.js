@@ -89,7 +89,7 @@ function block(result, span, text, from) {
   const name = piece ? nameOf(piece) : string(span.layer === "frame" ? "fixed" : span.layer);
   const label = `${name} · ${string("tokens", span.tokens)}`;
   return h("div", { class: `span ${span.layer}`, "data-layer": span.layer, "data-from": String(from) },
-    isFirst && span.layer !== "frame" ? h("p", { class: "span-head" }, piece ? button(name, () => signal("piece", piece.address), { class: "link" }) : name, h("span", { class: "number" }, string("tokens", span.tokens))) : null,
+    isFirst ? h("p", { class: "span-head" }, piece ? button(name, () => signal("piece", piece.address), { class: "link" }) : span.layer === "frame" ? "" : name, h("span", { class: "number" }, string("tokens", span.tokens))) : null,
     h("div", { class: "span-text", title: label }, ...found(text)));
 }
 

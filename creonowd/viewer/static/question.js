@@ -1,16 +1,19 @@
 // "Why doesn't it know …?": one field, completion over all that has a name, four answers and what can be done.
 
-import { subjects } from "./bookMap.js";
-import { previewOf, raiseBudget } from "./budgetBar.js";
-import { byId, button, fill, h, withBars } from "./dom.js";
-import { canSetMode, setMode } from "./eye.js";
-import { explain } from "./inspection.js";
-import { errorText, string } from "./language.js";
+import { stateOf, subjects, titleOf } from "./bookMap.js";
+import { previewOf, raiseBudget } from "./budget.js";
+import { setMode } from "./card.js";
+import { byId, button, fill, fillChanged, h, withBars } from "./dom.js";
+import { explain, inspection } from "./inspection.js";
+import { errorText, listing, sentenceGap, string } from "./language.js";
 import { readWhole, setPin } from "./pieceList.js";
-import { GENERAL, go } from "./place.js";
+import { nameOf, pieceOf } from "./pieces.js";
+import { GENERAL, go, place } from "./place.js";
 import { signal, when } from "./signals.js";
+import { toast } from "./undo.js";
 
 const SHOWN = 8;
+const HINTS = 6;
 const state = { items: [], chosen: -1, about: "", answer: null };
 
 /** Put the caret into the field. */
@@ -43,7 +46,7 @@ async function again() {
 function close() {
   state.about = "";
   byId("answer").hidden = true;
-  fill(byId("answer"));
+  fillChanged(byId("answer"), null, () => []);
   hideCompletions();
 }
 
@@ -51,35 +54,52 @@ function showAnswer() {
   const box = byId("answer");
   const { ok, data, error } = state.answer;
   box.hidden = false;
-  const shut = button("×", close, { class: "close", "aria-label": string("close") });
-  if (!ok) return fill(box, shut, h("p", {}, errorText(error)));
-  box.dataset.verdict = data.verdict;
-  box.dataset.about = data.about;
-  return fill(box, shut, ...verdict(data), data.others?.length ? others(data.others) : null);
+  box.dataset.verdict = data?.verdict ?? "";
+  box.dataset.about = data?.about ?? "";
+  const said = () => (ok ? [...verdict(data), data.others?.length ? others(data.others) : null] : [h("p", {}, errorText(error))]);
+  fillChanged(box, state.answer, () => [button("×", close, { class: "close", "aria-label": string("close") }), ...said()]);
 }
 
 function verdict(data) {
-  const { verdict: kind, sentence, quote, ahead, rank, among, taken, missingTokens, problem, line } = data;
-  const place = rank && among ? h("p", { class: "faint" }, string("rank", rank, among), taken === undefined ? "" : ` ${string("rankKept", taken)}`,
-    missingTokens ? ` ${string("missing", missingTokens)}` : "") : null;
+  const { verdict: kind, sentence, quote, problem } = data;
   return [
     h("h3", {}, h("i", { class: `mark ${MARK[kind]}`, "aria-hidden": "true" }), string(`verdict ${kind}`)),
     h("p", { class: "answer-sentence" }, sentence),
-    quote ? h("blockquote", {}, ...withBars(quote)) : null,
-    place,
-    problem ? h("p", { class: "bad" }, problem, line ? ` (${string("line", line)})` : "") : null,
-    ahead?.length ? h("details", { class: "ahead" }, h("summary", {}, string("ahead")), h("ol", {}, ...ahead.map((one) =>
-      h("li", {}, button(one.name || one.sourceRef, () => signal("source", one.sourceRef), { class: "link" }), h("span", { class: "number" }, string("tokens", one.tokens)))))) : null,
+    quote && !/^[[{]/.test(quote) ? h("blockquote", {}, ...withBars(quote)) : null,
+    rankOf(data),
+    problem ? h("p", { class: "bad" }, problem) : null,
+    aheadOf(data),
     h("p", { class: "row remedies" }, ...remedies(data)),
   ];
+}
+
+/** Say which rank it had, unless the sentence says so. */
+function rankOf({ cause, rank, among, taken }) {
+  if (!rank || cause === "over_budget") return null;
+  return h("p", { class: "faint" }, string("rank", rank, among), sentenceGap(), string("rankKept", taken));
+}
+
+/** List what came before it; the first names stand in the line that opens the list. */
+function aheadOf({ ahead = [], taken = 0 }) {
+  if (!ahead.length) return null;
+  const names = ahead.map((one) => one.name || one.sourceRef);
+  const first = names.length > 2 ? [...names.slice(0, 2), string("andMore", taken - 2)] : names;
+  return h("details", { class: "ahead" }, h("summary", {}, string("ahead", listing(first))), h("ol", {}, ...ahead.map((one, at) =>
+    h("li", {}, button(names[at], () => signal("source", one.sourceRef), { class: "link" }), h("span", { class: "number" }, string("tokens", one.tokens))))));
 }
 
 const MARK = { in: "seen", left_out: "left_out", never_considered: "never", not_in_project: "none" };
 
 function others(found) {
   return h("div", { class: "others" }, h("p", { class: "faint" }, string("others")), h("ul", {}, ...found.map((one) =>
-    h("li", {}, h("i", { class: `mark ${MARK[one.verdict]}`, "aria-hidden": "true" }), button(one.name, () => ask(one.sourceRef ?? one.name, one.name), { class: "link" }),
+    h("li", {}, h("i", { class: `mark ${MARK[one.verdict]}`, "aria-hidden": "true" }), button(one.kind === "words" ? string("wordsIn", placeName(one)) : one.name, () => ask(one.sourceRef ?? one.name, one.name), { class: "link" }),
       h("span", { class: "faint" }, string(`verdict ${one.verdict}`))))));
+}
+
+/** Return what an author calls the place where words stand. */
+function placeName({ documentId, sourceRef }) {
+  const piece = !documentId && inspection.shown && pieceOf(inspection.shown.result, sourceRef);
+  return piece ? nameOf(piece) : titleOf((documentId ?? sourceRef).replace(/#.*$/, ""));
 }
 
 /** What can be done about an answer; the first is the best. */
@@ -96,9 +116,9 @@ function jump({ places, sourceRef }) {
   return signal("source", sourceRef);
 }
 
-function remedy({ do: what, sourceRef, totalBudgetTokens, path, inject, line, skillId, documentId, position, name }, answer) {
+function remedy({ do: what, sourceRef, totalBudgetTokens, path, inject, line, ignoreFile, skillId, documentId, position, name }, answer) {
   const make = REMEDIES[what];
-  return make ? make({ sourceRef, totalBudgetTokens, path, inject, line, skillId, documentId, position, name: name ?? answer.name }) : null;
+  return make ? make({ sourceRef, totalBudgetTokens, path, inject, line, ignoreFile, skillId, documentId, position, name: name ?? answer.name }) : null;
 }
 
 const later = (work) => async () => {
@@ -108,11 +128,11 @@ const later = (work) => async () => {
 
 const REMEDIES = {
   pin: ({ sourceRef, name }) => button(string("pin"), () => setPin({ sourceRef, name, content: "" }, true), previewOf(sourceRef)),
-  raise_budget: ({ totalBudgetTokens }) => button(string("makeRoomTo", totalBudgetTokens), later(() => raiseBudget(totalBudgetTokens))),
-  set_inject: ({ path, inject, name }) => (canSetMode()
-    ? button(string("setInject", string(`inject ${inject}`)), later(() => setMode({ sourceRef: path, name }, inject)))
-    : h("span", {}, string("writeInject", path, inject))),
-  fix_file: ({ path, line }) => h("span", {}, string("fixFile", path, line ?? 1)),
+  raise_budget: ({ totalBudgetTokens }) => (totalBudgetTokens
+    ? button(string("makeRoomTo", totalBudgetTokens), later(() => raiseBudget(totalBudgetTokens)))
+    : button(string("openBudget"), () => signal("drawer", "budget-box"))),
+  set_inject: ({ path, inject, name }) => button(string("setInject", string(`inject ${inject}`)), later(() => setMode({ sourceRef: path, name }, inject))),
+  fix_file: ({ path, line }) => button(string(line ? "fixFileAt" : "fixFile", line), () => signal("mend", { path, line })),
   change_skill: ({ skillId }) => button(skillId ? string("useSkill", skillId) : string("useGeneral"), () => {
     go({ skillId: skillId ?? GENERAL });
     signal("skills");
@@ -121,9 +141,25 @@ const REMEDIES = {
   widen_window: () => button(string("readWhole"), readWhole),
   wait: () => button(string("askAgain"), again),
   write_down: ({ name }) => button(string("writeDown"), () => signal("write-down", { kind: "person", name })),
-  include_file: ({ path }) => h("span", {}, string("includeFile", path)),
-  mention: ({ name }) => h("span", {}, string("mentionIt", name)),
+  include_file: ({ path, ignoreFile, line }) => (ignoreFile
+    ? button(string("allowFile", path, line, ignoreFile), () => signal("mend", { path: ignoreFile, line }))
+    : h("span", {}, string("includeFile", path))),
+  mention: ({ name }) => button(string("mentionIt", name), () => mention(name)),
 };
+
+/** Name something in the word to the AI, which is searched with as well. */
+function mention(name) {
+  const before = place.instruction;
+  signal("instruction", [before, name].filter(Boolean).join(" "));
+  toast(string("mentioned", name), () => signal("instruction", before));
+}
+
+/** Offer what an author may miss: people and notes that the model does not have, then the others. */
+function showHints() {
+  const named = subjects().filter((one) => one.inject);
+  const offered = [...named.filter((one) => stateOf(one.sourceRef) !== "seen"), ...named.filter((one) => stateOf(one.sourceRef) === "seen")].slice(0, HINTS);
+  fill(byId("hints"), h("p", {}, string("askHint")), h("p", { class: "row" }, ...offered.map((one) => button(one.name, () => choose(one), { class: "small" }))));
+}
 
 /** Offer what begins with the words typed so far, then what holds them. */
 function complete() {
@@ -181,7 +217,9 @@ export function listenToQuestion() {
   byId("question").addEventListener("blur", hideCompletions);
   byId("question-form").addEventListener("submit", submitted);
   when("ask", (about) => ask(about));
-  when("language", again);
-  when("inspected", again);
+  when(["inspected", "language"], () => {
+    again();
+    showHints();
+  });
   when("document", close);
 }

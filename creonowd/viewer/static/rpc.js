@@ -7,7 +7,6 @@ const listeners = new Map();
 const pending = new Map();
 let socket = null;
 let lastId = 0;
-let channels = new Set();
 
 /** Connect with the first of the tokens that the daemon proves to know; resolves with `{closed, token}`, where `closed`
     is a promise of the connection's end, or with `{error}`, a code.
@@ -37,15 +36,10 @@ export function connect({ tokens, locale }) {
 }
 
 /** Introduce the viewer; `locale` is the language of the daemon's messages. */
-export async function initialize(locale, token) {
+export function initialize(locale, token) {
   const params = { clientInfo: { name: "viewer", version: "1" }, positionEncoding: "utf-16", locale };
-  const answer = await request("initialize", token === undefined ? params : { ...params, token });
-  channels = new Set(answer.result?.channels ?? channels);
-  return answer;
+  return request("initialize", token === undefined ? params : { ...params, token });
 }
-
-/** Whether this connection may call a channel. */
-export const offers = (channel) => channels.has(channel);
 
 /** Call a channel; always resolves with `{ok: true, data}` or `{ok: false, error}`. */
 export async function invoke(channel, payload) {

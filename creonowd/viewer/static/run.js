@@ -1,17 +1,47 @@
-// A run of a skill: its answer grows at the caret; then the author takes it, asks again or forgets it.
+// The skill, the word that goes with it, and its run: the answer grows at the caret; then the author takes it, asks again or forgets it.
 
 import { byId, button, fill, h } from "./dom.js";
 import { compareFrom, inspection, refresh, settled } from "./inspection.js";
 import { errorText, string } from "./language.js";
-import { showAnswer, takeAnswer, undoTyping } from "./manuscript.js";
+import { focusText, isAnswerInView, revealAnswer, showAnswer, takeAnswer, undoTyping } from "./manuscript.js";
 import { sendTyped } from "./openDocument.js";
-import { place, whereabouts } from "./place.js";
+import { GENERAL, go, place, whereabouts } from "./place.js";
 import { invoke, isConnected, on } from "./rpc.js";
 import { signal, when } from "./signals.js";
 import { toast } from "./undo.js";
 
 const SHOWN = 8;
+let skills = [];
 const state = { runId: null, attempt: 1, text: "", from: 0, to: 0, done: null, failure: null };
+
+/** Load the skills of the project. */
+export async function loadSkills() {
+  const answer = await invoke("viewer:skills", { projectId: place.projectId });
+  skills = answer.ok ? answer.data.items : [];
+  showSkills();
+}
+
+/** List the skills in the language of the page, keeping the one that is chosen. */
+function showSkills() {
+  if (!skills.length) return;
+  const option = (one) => h("option", { value: one.id, disabled: !one.valid }, one.valid ? one.name : string("invalidSkill", one.name || one.id));
+  fill(byId("skill"), ...skills.map(option), h("option", { value: GENERAL }, string("general")));
+  const ids = [place.skillId, "builtin:continue", GENERAL];
+  const chosen = ids.find((id) => id === GENERAL || skills.some((one) => one.id === id && one.valid));
+  place.skillId = chosen;
+  byId("skill").value = chosen;
+}
+
+/** Return what the page calls a skill. */
+export const skillName = (id) => skills.find((one) => one.id === id)?.name ?? "";
+
+/** Take over what the author says to the AI; the field is as high as its text, within limits. */
+function instruct(text) {
+  go({ instruction: text });
+  const field = byId("input");
+  field.style.height = "auto";
+  field.style.height = `${Math.min(160, field.scrollHeight + 2)}px`;
+}
 
 /** Run the chosen skill; `named` are broken rules to name in the instruction. */
 export async function run(named = []) {
@@ -21,6 +51,7 @@ export async function run(named = []) {
   Object.assign(state, { runId: `run_${crypto.randomUUID().replaceAll("-", "").slice(0, 20)}`, attempt: 1, text: "", ...spot(), failure: null });
   enableRun();
   show();
+  revealAnswer();
   const input = [place.instruction, ...(named.length ? [string("againInput", named.join("\n"))] : [])].filter(Boolean).join("\n\n");
   const { runId } = state;
   const answer = await invoke("ai:skill:run", { ...whereabouts(), ...(input ? { input } : {}), runId, stream: true });
@@ -51,6 +82,7 @@ const brokenRules = () => [...new Set(broken().map((one) => one.constraint))];
 
 function show() {
   const { runId, text, from, to, done, failure } = state;
+  const mustReveal = isAnswerInView();
   const marks = broken().map((one) => ({ from: one.from, to: one.to, constraint: one.constraint }));
   showAnswer(runId || done ? { text, from, to, runId: done?.runId, broken: marks } : null);
   const bar = byId("run-bar");
@@ -58,6 +90,7 @@ function show() {
   if (failure) fill(bar, ...failed(failure));
   else if (runId) fill(bar, h("p", {}, string("running")));
   else if (done) fill(bar, ...verdict(done), h("p", { class: "row" }, ...choices()));
+  if (mustReveal) revealAnswer();
 }
 
 function failed(error) {
@@ -110,8 +143,10 @@ async function take() {
 /** Drop the answer; no later prompt remembers it. */
 async function forget() {
   const { done } = state;
+  const hadFocus = byId("run-bar").contains(document.activeElement);
   Object.assign(state, { done: null, text: "", failure: null });
   show();
+  if (hadFocus) focusText();
   if (done) await invoke("ai:run:discard", { projectId: place.projectId, runId: done.runId });
 }
 
@@ -131,6 +166,13 @@ export function enableRun() {
 }
 
 export function listenToRun() {
+  byId("skill").addEventListener("change", (event) => go({ skillId: event.target.value }));
+  byId("input").addEventListener("input", (event) => instruct(event.target.value));
+  when("instruction", (text) => {
+    byId("input").value = text;
+    instruct(text);
+  });
+  when(["skills", "language"], showSkills);
   byId("composer").addEventListener("submit", (event) => {
     event.preventDefault();
     run();

@@ -82,7 +82,8 @@ function showPanelState() {
   const { failure, shown } = inspection;
   box.dataset.state = failure ? "error" : shown ? (shown.request.whatIf ? "whatIf" : "ready") : place.documentId ? "loading" : "empty";
   byId("panel").classList.toggle("stale", Boolean(failure && !failure.details?.tokens) || state.connection === "disconnected");
-  byId("tabs-box").hidden = !shown;
+  byId("tabs-box").hidden = !shown || Boolean(failure?.details?.tokens);
+  byId("ask").hidden = Boolean(failure?.details?.tokens);
   const parts = [];
   if (failure?.code === "SKILL_SELECTION_REQUIRED") parts.push(string("needsSelection"), " ", button(string("selectParagraph"), selectParagraph, { class: "small", id: "select-paragraph" }));
   else if (failure && !failure.details?.tokens) parts.push(errorText(failure), shown ? ` ${string("stale", time(shown.at))}` : "", " ", button(string("lookAgain"), () => refresh(), { class: "small" }));

@@ -1,8 +1,9 @@
-// The whole budget as one bar: what each part takes, what is held free, and what would be with another budget.
+// The budget: one bar of what each part takes and what is held free, what would be with another, and the form that changes it.
 
+import { subjectOf } from "./bookMap.js";
 import { byId, button, fill, h } from "./dom.js";
 import { inspection, preview, suppose } from "./inspection.js";
-import { errorText, listing, number, string } from "./language.js";
+import { errorText, listing, number, percent, string } from "./language.js";
 import { isIn, LAYERS, nameOf, piecesOf } from "./pieces.js";
 import { place } from "./place.js";
 import { invoke } from "./rpc.js";
@@ -15,12 +16,19 @@ const KEY_STEP = 50;
 const HOVER_MS = 120;
 const EDGES = [["settings", "retrieved"], ["retrieved", "immediate"]];
 const ORDER = ["fixed", "rules", "settings", "retrieved", "immediate"];
+const TOTALS = { contextWindowTokens: "window", systemPromptTokens: "system", outputReserveTokens: "reserve" };
 
 let profile = null;
 let ghost = null;
 let asked = 0;
+let drafts = {};
+let draftsOf = "";
+let message = { text: () => "", tone: "" };
 
 export const budgetProfile = () => profile;
+
+/** Return the total of the profile that is shown; a prompt may have less, where a model counts more than we do. */
+export const profileTotal = () => inspection.shown.request.whatIf?.profile?.totalBudgetTokens ?? profile.totalBudgetTokens;
 
 /** Load the budget of the project. */
 export async function loadBudget() {
@@ -224,7 +232,7 @@ export function previewOf(sourceRef) {
 /** Return the names of the pieces that are in one prompt and not in another. */
 function leaving(before, after) {
   const stay = new Set(piecesOf(after).filter(isIn).map((one) => one.sourceRef));
-  return [...new Set(piecesOf(before).filter((one) => isIn(one) && !stay.has(one.sourceRef)).map(nameOf))];
+  return [...new Set(piecesOf(before).filter((one) => isIn(one) && !stay.has(one.sourceRef)).map((one) => (one.kind === "passage" ? string("passageOf", nameOf(one)) : nameOf(one))))];
 }
 
 function ghostBar(total) {
@@ -242,9 +250,6 @@ function ghostBar(total) {
     h("p", {}, names.length ? string("wouldLeave", listing(shown)) : string("nothingLeaves")));
 }
 
-/** What an author calls a source that weighs much. */
-const heavyName = ({ sourceRef }) => ({ selection: string("heavySelection"), additionalInput: string("heavyInput") }[sourceRef] ?? nameOf({ sourceRef, content: "" }));
-
 /** A prompt that cannot be made: how far it goes over, and what weighs most. */
 function showOverflow(box, { budgetTokens: budget, neededTokens: needs, raiseTo, tokens, sources = [] }) {
   const total = Math.max(needs, budget);
@@ -252,15 +257,67 @@ function showOverflow(box, { budgetTokens: budget, neededTokens: needs, raiseTo,
     immediate: (tokens.selection ?? 0) + (tokens.input ?? 0) + (tokens.task ?? 0) };
   const limit = h("span", { class: "limit", title: string("budgetLimit", budget) });
   limit.style.left = `${(budget / total) * 100}%`;
+  limit.style.width = `${((total - budget) / total) * 100}%`;
   const bar = h("div", { class: "bar over", role: "img", "aria-label": string("overBudget", needs, budget) },
     ...ORDER.map((name) => part(name, known[name], total)), limit);
-  const rows = sources.slice(0, 5).map((one) => h("li", {}, h("span", { class: "grow" }, heavyName(one)),
+  const rows = sources.slice(0, 5).map((one) => h("li", {}, h("span", { class: "grow" }, nameOf({ name: subjectOf(one.sourceRef)?.name, content: "", ...one })),
     h("span", { class: "number" }, string("tokens", one.tokens))));
   fill(box, h("p", { class: "bar-head bad" }, h("strong", { id: "budget-total" }, string("overBudget", needs, budget))), bar,
     rows.length ? h("div", { class: "heaviest" }, h("p", {}, string("heaviest")), h("ol", {}, ...rows)) : null,
-    h("p", { class: "row" },
-      raiseTo ? button(string("raiseTo", raiseTo), () => raiseBudget(raiseTo), { class: "primary", id: "raise-budget" }) : null,
-      button(string("openRules"), () => signal("drawer", "rules-box")), button(string("openBudget"), () => signal("drawer", "budget-box"))));
+    raiseTo ? h("p", { class: "row" }, button(string("raiseTo", raiseTo), () => raiseBudget(raiseTo), { class: "primary", id: "raise-budget" })) : null);
+}
+
+/** Show the budget as a form. What the author typed is kept when someone else has saved first. */
+export function showBudgetForm(box) {
+  if (!profile) return;
+  if (draftsOf !== place.projectId) drafts = {};
+  draftsOf = place.projectId;
+  const totals = Object.entries(TOTALS).map(([key, name]) => field(box, key, string(name), "1", profile[key]));
+  fill(box, h("form", { onsubmit: (event) => save(event, box), novalidate: "" },
+    h("div", { class: "fields" }, ...totals), h("div", { class: "fields shares" }, ...LAYERS.map((name) => shares(box, name))),
+    h("p", { id: "budget-sum", class: "faint" }), h("button", { type: "submit", id: "save-budget", class: "primary" }, string("save")),
+    h("p", { id: "budget-message", class: `message ${message.tone}`, role: "alert" }, message.text())));
+  sum();
+}
+
+function shares(box, name) {
+  const { ratio, minimumTokens } = profile.layers[name];
+  return h("fieldset", {}, h("legend", {}, string(name)), field(box, `${name}.ratio`, string("ratio"), "0.01", ratio),
+    field(box, `${name}.minimumTokens`, string("minimum"), "1", minimumTokens));
+}
+
+function field(box, key, label, step, now) {
+  const draft = drafts[key];
+  const input = h("input", { id: `budget-${key}`, type: "number", min: "0", step, value: String(draft?.value ?? now), oninput: () => {
+    drafts[key] = { from: drafts[key]?.from ?? now, value: input.value };
+    sum();
+  } });
+  const moved = draft && draft.from !== now;
+  return h("div", {}, h("label", {}, label, input), moved ? h("p", { class: "theirs" }, string("nowIs", number(now)), " ",
+    button(string("takeTheirs"), () => {
+      delete drafts[key];
+      showBudgetForm(box);
+    }, { class: "link" })) : null);
+}
+
+const value = (key) => Number(byId(`budget-${key}`).value);
+
+function sum() {
+  const rest = value("contextWindowTokens") - value("systemPromptTokens") - value("outputReserveTokens");
+  const ratios = LAYERS.reduce((all, name) => all + value(`${name}.ratio`), 0);
+  byId("budget-sum").textContent = string("budgetSum", Math.min(rest, LARGEST_TOTAL), percent(ratios));
+}
+
+async function save(event, box) {
+  event.preventDefault();
+  const layers = Object.fromEntries(LAYERS.map((name) => [name, { ratio: value(`${name}.ratio`), minimumTokens: value(`${name}.minimumTokens`) }]));
+  const change = { layers, ...Object.fromEntries(Object.keys(TOTALS).map((key) => [key, value(key)])) };
+  const answer = await saveBudget(change);
+  if (answer.ok) drafts = {};
+  const isConflict = answer.error?.code === "CONTEXT_BUDGET_CONFLICT";
+  message = answer.ok ? { text: () => string("saved"), tone: "good" } : { text: () => (isConflict ? string("conflict") : errorText(answer.error)), tone: "bad" };
+  showBudgetForm(box);
+  if (answer.ok) signal("place", {});
 }
 
 when(["inspected", "failed", "language"], () => showBar());
