@@ -1,6 +1,7 @@
 """Long texts: the two novels of ../shared/corpus, or made-up prose of about their size."""
 
 import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,6 +28,17 @@ def english() -> str:
     if text := _read("pride-and-prejudice.txt"):
         return text
     return _made_up(_WORDS.split(), " ", ". ", 850)
+
+
+def english_chapters(count: int = 40, length: int = 9000) -> dict[str, str]:
+    """Return the files of an English novel of so many chapters, in the order of the text."""
+    prose = re.sub(r"\bChapter \d+", "", english())
+    size = len(prose) // count
+    parts = (prose[number * size :][:length].strip() for number in range(count))
+    return {
+        f"chapters/{number:02}.md": f"# Chapter {number}\n\n{part}\n"
+        for number, part in enumerate(parts, 1)
+    }
 
 
 def _read(name: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from creonowd.testing.novel import CHAPTER, TEXT, NovelFolder, write_files
+from creonowd.testing.harness import CHAPTER, TEXT, NovelFolder, write_files
 from testing.clients import Client, RpcError
 
 __all__ = [

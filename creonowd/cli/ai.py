@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from creonowd import settings
 from creonowd.cli.client import Client, connect, harmless, show, write
 from creonowd.errors import DaemonError, ErrorCode, Language, Wording
+from creonowd.providers.configured import PRESETS
 from creonowd.providers.local_server import is_local
-from creonowd.providers.presets import PRESETS
 from creonowd.settings import KEYS, Backend, console_language, user_data_dir
 from creonowd.storage import atomic
 
@@ -44,7 +44,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     adding.add_argument("--model", help="(default: the preset's)")
     adding.add_argument("--base-url", metavar="URL")
     adding.add_argument("--key-variable", metavar="NAME", help="environment variable with the key")
-    adding.add_argument("--key-file", metavar="PATH", help="file with the key, mode 0600")
+    adding.add_argument("--key-file", metavar="PATH", help="file with the key, closed to others")
     adding.add_argument("--no-test", action="store_true", help="choose it without trying a call")
     adding.set_defaults(run=add_backend)
     for action, run, summary in (
@@ -153,8 +153,9 @@ def _ask_key(name: str, backend: Backend, user_data: Path) -> str:
         "",
         preset and preset.key_variable,
     }
-    at_home = backend.provider == "ollama" or is_local(backend.base_url)
-    if referenced or at_home:
+    at_home = backend.provider == "openai" and is_local(backend.base_url)
+    keyless = backend.provider == "ollama" or (at_home and not backend.key_variable)
+    if referenced or keyless:
         return ""
     if sys.stdin.isatty():
         prompt = _PROMPT.format(name).text(chinese=console_language() is Language.CHINESE)

@@ -49,8 +49,13 @@ from creonowd.retrieval import database, project_index
 from creonowd.retrieval.catalogue import find_documents
 from creonowd.skills import skill
 from creonowd.skills.library import slug_of
-from creonowd.sources.plot_threads import ThreadState, plot_threads, thread_state
-from creonowd.sources.project_files import file_warnings, place_warnings
+from creonowd.sources.project_files import (
+    ThreadState,
+    file_warnings,
+    place_warnings,
+    plot_threads,
+    thread_state,
+)
 from creonowd.sources.synopsis import STORY_FILE, read_story
 from creonowd.storage import atomic, journal, versioned_json
 from creonowd.storage.safe_folder import EFFECTIVE
@@ -751,7 +756,7 @@ def _thread_findings(root: Path, story: Story) -> Iterator[Finding]:
         if thread_state(one, story, last) is ThreadState.OVERDUE
     ]
     if late:
-        found = Wording("{} threads are overdue: {}", "{} 条伏笔已过期：{}")
+        found = Wording("overdue threads: {} ({})", "{} 条伏笔已过期：{}")
         yield Finding(
             part="threads",
             state=NOTE,
@@ -809,6 +814,9 @@ def _creonow_files(root: Path) -> Iterator[Finding]:
     constraints = Constraints(tree, clock, Redactor())
     for warning in sorted(file_warnings(tree, constraints, project), key=lambda w: w.source_ref):
         assert warning.said is not None
+        if warning.code is WarningCode.CHARACTER_NAME_AMBIGUOUS:
+            yield Finding(part="characters", state=NOTE, found=warning.said, remedy=_ALIASES)
+            continue
         prefix = warning.source_ref
         found = Wording(*(_without(prefix, text) for text in warning.said))
         line = dict(warning.details).get("line")
@@ -832,6 +840,10 @@ def _creonow_files(root: Path) -> Iterator[Finding]:
             yield Finding(part=part, state=BAD, found=problem, remedy=_LEFT_OUT, line=line)
 
 
+_ALIASES = Wording(
+    "Give the one who is meant the name as an alias, or write full names.",
+    "请把该称呼写进所指角色的 aliases，或在文中写全名。",
+)
 _LEFT_OUT = Wording(
     "Mend the file; until then it is left out.", "请修正该文件；在此之前它不会被使用。"
 )

@@ -7,13 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from creonowd.cli.client import program, write
-from creonowd.errors import DaemonError, ErrorCode, Wording
+from creonowd.errors import DaemonError, ErrorCode, Wording, extra_missing
 from creonowd.settings import user_data_dir
 
-_MISSING = Wording(
-    "The MCP SDK is not installed: pip install 'creonowd[mcp]'.",
-    "未安装 MCP SDK：请运行 pip install 'creonowd[mcp]'。",
-)
 _NO_FOLDER = Wording("{} is no folder.", "{} 不是文件夹。")
 
 
@@ -66,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in {"mcp", "mcp_types", "pydantic"}:
             raise
-        raise DaemonError(ErrorCode.UNSUPPORTED, _MISSING) from None
+        raise DaemonError(ErrorCode.UNSUPPORTED, extra_missing("mcp")) from None
     serve_project(
         user_data_dir(arguments.user_data), root, arguments.conversation, write=arguments.write
     )

@@ -17,8 +17,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from creonowd.cli.client import Client, connect, start_daemon, start_error, write
-from creonowd.cli.progress import ProgressLine, work_of
+from creonowd.cli.client import (
+    Client,
+    ProgressLine,
+    connect,
+    start_daemon,
+    start_error,
+    work_of,
+    write,
+)
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError, Language, Wording
 from creonowd.settings import console_language, user_data_dir

@@ -33,11 +33,17 @@ _REMEDIES = {
         "Go to {documentId}, {position}.", "移到 {documentId} 的 {position} 处。"
     ),
     "mention": Wording("Mention {name} in the text.", "在正文里提到{name}。"),
-    "include_file": Wording("Stop ignoring {path}.", "不再忽略 {path}。"),
+    "include_file": Wording(
+        "Stop ignoring {path}: change line {line} of {ignoreFile}.",
+        "不再忽略 {path}：改 {ignoreFile} 第 {line} 行。",
+    ),
     "wait": Wording("Try again in a moment.", "稍后再试。"),
     "write_down": Wording("Write down who or what {name} is.", "把{name}写进设定。"),
 }
-_WHOLE_FILE = Wording("Edit {path}.", "修改 {path}。")
+_WITHOUT_LINE = {
+    "fix_file": Wording("Edit {path}.", "修改 {path}。"),
+    "include_file": Wording("Stop ignoring {path}.", "不再忽略 {path}。"),
+}
 
 
 class _Blank(dict[str, Any]):
@@ -102,7 +108,8 @@ def _lines(answer: dict[str, Any], *, chinese: bool) -> list[str]:
     if quote := answer.get("quote"):
         lines.append(f"  “{quote}”")
     for remedy in answer["remedies"]:
-        is_whole = remedy["do"] == "fix_file" and "line" not in remedy
-        said = _WHOLE_FILE if is_whole else _REMEDIES[remedy["do"]]
+        said = _REMEDIES[remedy["do"]]
+        if "line" not in remedy:
+            said = _WITHOUT_LINE.get(remedy["do"], said)
         lines.append(f"→ {said.text(chinese=chinese).format_map(_Blank(remedy))}")
     return lines

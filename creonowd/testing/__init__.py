@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from creonowd.testing.async_client import RpcError
-    from creonowd.testing.harness import Harness, JoinedHarness, StoryNovel
-    from creonowd.testing.script import (
+    from creonowd.testing.harness import (
+        Harness,
+        JoinedHarness,
+        StoryNovel,
         StoryScript,
         StoryStep,
         StoryUsage,
@@ -29,7 +31,7 @@ __all__ = [
     "StoryViolation",
 ]
 
-_MODULES = ("async_client", "harness", "script")
+_MODULES = ("async_client", "harness")
 
 
 def __getattr__(name: str) -> Any:

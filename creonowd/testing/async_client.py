@@ -126,7 +126,7 @@ class AsyncClient:
         decoded = msgspec.json.decode(body)
         message = cast("dict[str, Any]", decoded) if isinstance(decoded, dict) else {}
         if "method" in message:
-            await self._asked(message)
+            await self._receive_request(message)
         elif message.get("id") is None:
             self.strays.append(decoded)
         else:
@@ -145,7 +145,7 @@ class AsyncClient:
         arrived, self._arrived = self._arrived, anyio.Event()
         arrived.set()
 
-    async def _asked(self, message: dict[str, Any]) -> None:
+    async def _receive_request(self, message: dict[str, Any]) -> None:
         if "id" not in message:
             self.events.append(message)
             return
@@ -190,7 +190,7 @@ async def over_pipes(
 @contextlib.asynccontextmanager
 async def over_socket(path: Path, framing: Framing = Framing.LINES) -> AsyncGenerator[AsyncClient]:
     """Connect to a Unix socket."""
-    async with await anyio.connect_unix(path) as stream, _streaming(stream, framing) as client:
+    async with await anyio.connect_unix(path) as stream, _client_over(stream, framing) as client:
         yield client
 
 
@@ -201,7 +201,7 @@ async def over_tcp(
     """Connect to loopback TCP and show the token."""
     host, _, port = address.rpartition(":")
     stream = await anyio.connect_tcp(host, int(port))
-    async with stream, _streaming(stream, framing) as client:
+    async with stream, _client_over(stream, framing) as client:
         if token is not None:
             await client.call("initialize", {"token": token})
         yield client
@@ -216,7 +216,7 @@ async def endpoints_of(user_data: Path) -> dict[str, endpoint.Endpoint]:
 
 
 @contextlib.asynccontextmanager
-async def _streaming(stream: ByteStream, framing: Framing) -> AsyncGenerator[AsyncClient]:
+async def _client_over(stream: ByteStream, framing: Framing) -> AsyncGenerator[AsyncClient]:
     client = AsyncClient(stream.send, framing)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(read_on, stream, client)

@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Required, Self, TypedDict
 
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -30,8 +30,104 @@ from creonowd.testing.async_client import (
     over_stdio,
     over_tcp,
 )
-from creonowd.testing.novel import CHAPTER, TEXT, NovelFolder, write_files
-from creonowd.testing.script import StoryScript
+
+CHAPTER = "一.md"
+TEXT = "林远推开门，屋里没有人。\n\n他站了一会儿，听见楼上的脚步声。\n"
+CONTINUE = "builtin:continue"
+
+
+class NovelFolder:
+    """A project of the daemon, its folder, and the payloads that name it.
+
+    `cursor` is where the author is and what runs: fields of `context:assemble`.
+    """
+
+    def __init__(self, root: Path, project_id: str, **cursor: Any) -> None:
+        self.root = root
+        self.project_id = project_id
+        self.params = {"projectId": project_id}
+        self._cursor = {
+            "skillId": CONTINUE,
+            "documentId": CHAPTER,
+            "cursorPosition": len(TEXT),
+        } | cursor
+
+    def put(self, path: str, content: str | bytes) -> Path:
+        """Write a file of the project."""
+        write_files(self.root, {path: content})
+        return self.root / path
+
+    def payload(self, **changes: Any) -> dict[str, Any]:
+        """Return the payload of an assembly or a run."""
+        return {**self.params, **self._cursor, **changes}
+
+
+def write_files(root: Path, files: Mapping[str, str | bytes]) -> None:
+    """Make a folder with these files (path → content), as an editor would write them."""
+    root.mkdir(parents=True, exist_ok=True)
+    for path, content in files.items():
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+class StoryUsage(TypedDict, total=False):
+    """Tokens that an answer is said to have taken."""
+
+    inputTokens: Required[int]
+    outputTokens: Required[int]
+    cacheReadTokens: int
+    cacheWriteTokens: int
+
+
+class StoryStep(TypedDict, total=False):
+    """One answer of the AI. Without `text` it answers with the prompt itself.
+
+    It comes in pieces of `piece` characters with `delayMs` before each. `stall` and `fail` happen
+    after `after` pieces; a stall lasts until the run is cancelled. `fail` is an error code, with
+    `retryAfterMs` in its details. `unknown` are sampling parameters that the model does not know.
+    """
+
+    text: str | None
+    piece: int
+    delayMs: int
+    after: int
+    stall: bool
+    fail: str
+    retryAfterMs: int
+    stop: Literal["end", "length", "refused"]
+    usage: StoryUsage
+    unknown: list[str]
+
+
+class StoryViolation(TypedDict, total=False):
+    """A constraint that the judge finds broken: its number in the prompt, from 1 on."""
+
+    constraint: Required[int]
+    quote: str
+    confidence: float
+    reason: str
+    reasonEnglish: str
+
+
+class StoryVerdict(TypedDict, total=False):
+    """What the judge says of one output; a constraint that it does not name was kept."""
+
+    violations: Required[list[StoryViolation]]
+    unsure: list[int]
+
+
+class StoryScript(TypedDict, total=False):
+    """What the AI does from now on, call by call; it replaces what was not yet played.
+
+    `steps` answer runs, `verdicts` answer as the judge: a string is sent as it stands, also one that
+    makes no sense. Without verdicts there is no model that judges.
+    """
+
+    steps: list[StoryStep]
+    verdicts: list[StoryVerdict | str]
+    verdictUsage: StoryUsage
+
 
 LOOK_AGAIN_SECONDS = 0.02
 Predicate = Callable[[Any], bool]

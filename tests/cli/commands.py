@@ -23,7 +23,7 @@ def creonowd(
         input=stdin,
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=300,  # under Wine on a busy machine a start takes a minute
         env=environment(CREONOW_USER_DATA_DIR=str(user_data), **environ),
     )
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from anyio import to_thread
 
-from creonowd.providers.presets import PRESETS
+from creonowd.providers.configured import PRESETS
 from creonowd.settings import check_backends, load
 from testing.clients import environment, over_stdio
 from testing.local_servers import OllamaServer
@@ -56,6 +56,19 @@ async def test_a_key_that_is_piped_in_is_kept_closed_and_one_call_is_tried(
     stored = load(user_data, environ={})
     assert (list(stored.backends), stored.ai_backend) == (["deepseek"], "")
     assert KEY not in (user_data / "settings.json").read_text(encoding="utf-8")
+
+
+async def test_the_key_of_a_known_name_is_kept_for_a_server_at_home_too(
+    user_data: Path, model_server: ModelServer
+) -> None:
+    ScriptedOpenAI(model_server, 60_000).sends("yes")
+
+    words = ("add", "deepseek", "--base-url", f"{model_server.url}/v1")
+    added = await run(user_data, *words, stdin=f"{KEY}\n".encode())
+
+    assert added.returncode == 0, added.stderr
+    assert (user_data / "keys" / "deepseek").read_text(encoding="utf-8") == f"{KEY}\n"
+    assert {one.headers["authorization"] for one in model_server.received} == {f"Bearer {KEY}"}
 
 
 async def test_a_back_end_is_added_listed_tested_chosen_and_removed(

@@ -220,6 +220,8 @@ def test_doctor_names_places_that_the_story_does_not_have(tmp_path: Path) -> Non
         "第2章.md": "# 第2章\n\n雨",
         ".creonow/characters/林远.md": "---\nuntil: 大火之夜\n---\n少年。",
         ".creonow/characters/苏晴.md": "---\ninject: mentioned\nfrom: 无名处\n---\n少女。",
+        ".creonow/characters/李小明.md": "掌柜。",
+        ".creonow/characters/王小明.md": "小二。",
         ".creonow/settings/城.md": "---\nfrom: 第2章\n---\n城。",
         ".creonow/threads/信.md": "---\nplanted: 第1章\ndue: 重逢\n---\n信。",
         ".creonow/threads/刀.md": "---\nplanted: 第1章\ndue: 第1章\n---\n刀。",
@@ -233,12 +235,14 @@ def test_doctor_names_places_that_the_story_does_not_have(tmp_path: Path) -> Non
     notes = [f for f in json.loads(ran.stdout)["findings"] if f["state"] == "note"]
     unclear = [f["found"] for f in notes if f["part"] == "story"]
     (overdue,) = (f["found"] for f in notes if f["part"] == "threads")
+    (ambiguous,) = (f["found"] for f in notes if f["part"] == "characters")
     assert ran.returncode == 0
     assert len(unclear) == 3
     for path, place in (("林远", "大火之夜"), ("苏晴", "无名处"), ("信", "重逢")):
         assert any(f"{path}.md" in found and place in found for found in unclear)
     assert "刀.md" in overdue
     assert "信.md" not in overdue
+    assert "小明" in ambiguous
 
 
 def test_doctor_finds_a_story_file_that_cannot_be_used(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ import pytest
 
 from creonowd.cli import main
 from creonowd.cli.assemble import view
-from creonowd.cli.client import harmless, pad, show, width, write
-from creonowd.cli.progress import ProgressLine, work_of
+from creonowd.cli.client import ProgressLine, harmless, pad, show, width, work_of, write
 from tests.cli.commands import at_terminal, creonowd
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\u202egnp\u2066\r"
