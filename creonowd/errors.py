@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import re
+import sys
 from collections.abc import Callable, Generator
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -259,6 +260,21 @@ class Wording(NamedTuple):
 def same_wording(text: str) -> Wording:
     """Return what reads the same in both languages: a name, a path, a quotation."""
     return Wording(text, text)
+
+
+def extra_missing(extra: str) -> Wording:
+    """Return how to get a library that is optional: with pip, unless an app brought creonowd."""
+    if getattr(sys, "frozen", False):
+        return Wording(
+            f"The creonowd of this app has no {extra} library; its maker adds it with"
+            f" `scripts/package --with {extra}`.",
+            f"此应用自带的 creonowd 不含 {extra} 的库；应用的制作者可用"
+            f" `scripts/package --with {extra}` 加入。",
+        )
+    return Wording(
+        f"The {extra} library is not installed: pip install 'creonowd[{extra}]'.",
+        f"未安装 {extra} 的库：pip install 'creonowd[{extra}]'。",
+    )
 
 
 class Meaning(Model):
@@ -772,8 +788,8 @@ WARNINGS: dict[WarningCode, Wording] = {
         "模型的窗口小于预算的窗口，提示已相应缩短。",
     ),
     WarningCode.CONTEXT_RULES_OVERBUDGET: Wording(
-        "Rules are over their line; the least relevant entities were left out.",
-        "规则层超出预算线，已略去相关度最低的实体。",
+        "Rules and people take more than their share; the least relevant people were left out.",
+        "规则与人物超出了份额，已略去最不相关的人物。",
     ),
     WarningCode.CONTEXT_MINIMUM_UNMET: Wording(
         "The named layer has more text than it was given room for: its tokens, its minimum.",

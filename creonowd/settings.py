@@ -268,7 +268,8 @@ class Settings(Model, forbid_unknown_fields=True):
     ai_model: Annotated[str, Meta(description="its model; else the budget profile's")] = ""
     ai_base_url: Annotated[str, Meta(description="its address, if not the provider's own")] = ""
     ai_key_file: Annotated[
-        str, Meta(description="file with its key, mode 0600; else <userData>/keys/<provider>")
+        str,
+        Meta(description="file with its key, closed to others; else <userData>/keys/<provider>"),
     ] = ""
     ai_idle_timeout_ms: Annotated[
         Positive, Meta(description="longest silence of the provider within a run")

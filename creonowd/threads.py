@@ -8,13 +8,16 @@ import contextlib
 import sys
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
 import anyio
 import anyio.lowlevel
 from anyio import CapacityLimiter, to_thread
+
+# Tasks that take no longer together may have a turn of the event loop together.
+QUICK_SECONDS = 0.002
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -154,31 +157,48 @@ async def _exit(manager: contextlib.AbstractContextManager[T], *raised: Any) -> 
 class LoopTurns:
     """Lets tasks work on the event loop one after the other, so that nobody waits for a crowd.
 
-    Between any two of them the loop serves everyone else.
+    Between any two of them the loop serves everyone else. Up to `most` that are quick have a turn
+    together: a turn of the loop takes 0.05 ms even where nobody else waits for one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 1) -> None:
         self._is_taken = False
         self._waiting: deque[anyio.Event] = deque()
+        self._most, self._together = most, 1
+        self._began = 0.0
 
     async def take(self) -> None:
-        """Wait for a turn of the loop that no other task has taken; it ends by itself."""
-        if self._is_taken:
-            turn = anyio.Event()
-            self._waiting.append(turn)
-            try:
-                await turn.wait()
-            except BaseException:
-                if turn.is_set():
-                    self._pass_on()
-                else:
-                    self._waiting.remove(turn)
-                raise
-        self._is_taken = True
-        asyncio.get_running_loop().call_soon(self._pass_on)
+        """Wait for a turn of the loop; it ends by itself."""
+        if not self._is_taken:
+            self._begin()
+            return
+        turn = anyio.Event()
+        self._waiting.append(turn)
+        try:
+            await turn.wait()
+        except BaseException:
+            if not turn.is_set():
+                self._waiting.remove(turn)
+            raise
+
+    def wake(self, tasks: Iterable[anyio.Event]) -> None:
+        """Wake tasks that wait for something else, each in a turn of the loop."""
+        self._waiting.extend(tasks)
+        if self._waiting and not self._is_taken:
+            self._begin()
+
+    def _begin(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._is_taken, self._began = True, loop.time()
+        loop.call_soon(self._pass_on)
 
     def _pass_on(self) -> None:
-        if self._waiting:
-            self._waiting.popleft().set()
-        else:
-            self._is_taken = False
+        """Wake the next, after those that were woken last have worked."""
+        took = asyncio.get_running_loop().time() - self._began
+        self._together = min(self._most, 2 * self._together if took < QUICK_SECONDS else 1)
+        self._is_taken = False
+        woken = [self._waiting.popleft() for _ in range(min(self._together, len(self._waiting)))]
+        for turn in woken:
+            turn.set()
+        if woken:
+            self._begin()

@@ -3,7 +3,7 @@
 import contextlib
 import threading
 from collections.abc import Generator
-from itertools import pairwise
+from itertools import groupby, pairwise
 from time import monotonic
 
 import anyio
@@ -120,6 +120,30 @@ async def test_between_two_turns_of_a_crowd_others_are_served() -> None:
     worked = [entry for entry in order if entry != "serve"]
     assert worked == [f"work {number}" for number in range(20)]
     assert all("serve" in pair for pair in pairwise(order))
+
+
+async def test_quick_ones_of_a_crowd_share_turns_and_keep_their_order() -> None:
+    turns, order = LoopTurns(most=4), list[str]()
+
+    async def work(number: int) -> None:
+        await turns.take()
+        order.append(f"work {number}")
+
+    async def serve() -> None:
+        while order.count("work 19") == 0:
+            order.append("serve")
+            await anyio.lowlevel.checkpoint()
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            for number in range(20):
+                group.start_soon(work, number)
+            group.start_soon(serve)
+
+    worked = [entry for entry in order if entry != "serve"]
+    together = [len(list(run)) for is_work, run in groupby(order, "serve".__ne__) if is_work]
+    assert worked == [f"work {number}" for number in range(20)]
+    assert 1 < max(together) <= 4
 
 
 async def test_one_who_gives_up_hands_its_turn_on() -> None:

@@ -43,7 +43,7 @@ from creonowd.context_files.search_engines import find_ripgrep
 from creonowd.context_files.slices import FilePage, FileTail, Preview, Reader, TextLength
 from creonowd.errors import DaemonError, ErrorCode, disk_errors
 from creonowd.redaction import Redactor
-from creonowd.rpc.peer import Peer
+from creonowd.rpc.connection import Peer
 from creonowd.settings import Settings
 from creonowd.storage import atomic
 from creonowd.storage.safe_folder import OpenFile

@@ -20,7 +20,7 @@ from creonowd.context_files.records import BLOCK, Kind, Record
 from creonowd.errors import DaemonError, ErrorCode, disk_errors
 from creonowd.model import Model, Params, Result
 from creonowd.rpc.channel import Role
-from creonowd.rpc.peer import Peer
+from creonowd.rpc.connection import Peer
 from creonowd.settings import Settings
 from creonowd.storage import safe_folder
 from creonowd.threads import enter_in_thread
@@ -297,6 +297,8 @@ def _copier(projects: Projects, is_excluded: IsExcluded) -> Producer:
             if await to_thread.run_sync(is_excluded, project.root, recipe.path):
                 raise _no_such_file()
             status, data = await to_thread.run_sync(_read_chunk, project.root, recipe.path, offset)
+            if role is Role.RENDERER and b"\0" in data:
+                raise _no_such_file()
             first = first or status
             if (first.st_dev, first.st_ino) != (status.st_dev, status.st_ino):
                 raise DaemonError(

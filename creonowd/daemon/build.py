@@ -16,9 +16,8 @@ from creonowd.context.text_tools import Memory
 from creonowd.context_files.files import ContextFiles, Store
 from creonowd.context_files.lazy_files import built_in_recipes
 from creonowd.context_files.retention import maintain
-from creonowd.engine.engine import Admission, Engine
 from creonowd.engine.health import Troubles
-from creonowd.engine.services import Services, Session, ViewerPages
+from creonowd.engine.services import Admission, Engine, Services, Session, ViewerPages
 from creonowd.engine.skill_run import SkillRuns
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history.build_result import LastTurns

@@ -1,7 +1,8 @@
 """The back ends that the settings name: which of them gets a call, and the provider of each.
 
 A provider is made for its first call. A missing key is looked for again at every call, so that
-adding one needs no restart; back ends are added, removed and chosen while others are in use.
+adding one needs no restart; back ends are added, removed and chosen while others are in use. Those
+in `PRESETS` are added by name alone.
 """
 
 import contextlib
@@ -30,6 +31,45 @@ from creonowd.redaction import PLACEHOLDER
 from creonowd.settings import FILE, OWN_BACKEND, Backend, Key, Settings
 from creonowd.storage import atomic, versioned_json
 from creonowd.tokens.models import facts_for
+
+PRESETS: dict[str, Backend] = {
+    "openai": Backend(model="gpt-5", key_variable="OPENAI_API_KEY"),
+    "anthropic": Backend(
+        provider="anthropic", model="claude-sonnet-4-6", key_variable="ANTHROPIC_API_KEY"
+    ),
+    "gemini": Backend(
+        model="gemini-flash-latest",
+        base_url="https://generativelanguage.googleapis.com/v1beta/openai",
+        key_variable="GEMINI_API_KEY",
+    ),
+    "deepseek": Backend(
+        model="deepseek-chat",
+        base_url="https://api.deepseek.com/v1",
+        key_variable="DEEPSEEK_API_KEY",
+    ),
+    "qwen": Backend(
+        model="qwen-plus",
+        base_url="https://dashscope.aliyuncs.com/compatible-mode/v1",
+        key_variable="DASHSCOPE_API_KEY",
+    ),
+    "glm": Backend(
+        model="glm-5.2",
+        base_url="https://open.bigmodel.cn/api/paas/v4",
+        key_variable="ZHIPUAI_API_KEY",
+    ),
+    "kimi": Backend(
+        model="kimi-k3",
+        base_url="https://api.moonshot.cn/v1",
+        key_variable="MOONSHOT_API_KEY",
+    ),
+    "openrouter": Backend(
+        base_url="https://openrouter.ai/api/v1", key_variable="OPENROUTER_API_KEY"
+    ),
+    "ollama": Backend(provider="ollama", base_url="http://127.0.0.1:11434"),
+    "lmstudio": Backend(base_url="http://127.0.0.1:1234/v1"),
+    "llamacpp": Backend(base_url="http://127.0.0.1:8080/v1"),
+}
+
 
 REPORT_SECONDS = 60.0
 _KEPT_REPORTS = 256
@@ -441,8 +481,8 @@ _BAD_KEY = Wording(
     "{} 的密钥含有密钥不会有的字符；请重新写在一行内。",
 )
 _NO_KEY = Wording(
-    "There is no key for {}; set {}, or put it into a file with mode 0600 at <userData>/keys/{}.",
-    "没有 {} 的密钥；请设置 {}，或存入权限为 0600 的文件 <userData>/keys/{}。",
+    "There is no key for {}; set {}, or put it into a file that you alone can read: <userData>/keys/{}.",
+    "没有 {} 的密钥；请设置 {}，或存入仅您可读的文件 <userData>/keys/{}。",
 )
 
 

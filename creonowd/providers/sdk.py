@@ -28,7 +28,7 @@ import anyio
 import anyio.lowlevel
 from anyio import to_thread
 
-from creonowd.errors import DaemonError, ErrorCode, Wording
+from creonowd.errors import DaemonError, ErrorCode, Wording, extra_missing
 from creonowd.providers.provider import Answer, Call, answer_too_long, ask_without_unknown
 from creonowd.redaction.redactor import Redactor
 
@@ -517,8 +517,4 @@ def provider_silent(provider: str, idle_ms: int) -> DaemonError:
 
 def library_missing(provider: str) -> DaemonError:
     """Make the error of an SDK that is not installed; it names the extra."""
-    message = Wording(
-        f"The {provider} library is not installed: pip install 'creonowd[{provider}]'.",
-        f"未安装 {provider} 的库：pip install 'creonowd[{provider}]'。",
-    )
-    return DaemonError(ErrorCode.AI_NOT_CONFIGURED, message, provider=provider)
+    return DaemonError(ErrorCode.AI_NOT_CONFIGURED, extra_missing(provider), provider=provider)

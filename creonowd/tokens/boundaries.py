@@ -151,7 +151,11 @@ def sentences(text: str, start: int, end: int) -> Iterator[int]:
 
 def is_abbreviation(text: str, position: int) -> bool:
     """Return whether the stop before a position ends an abbreviation, as in `Mr. Darcy`."""
-    return _ABBREVIATION.search(text, max(0, position - CONTEXT), position) is not None
+    start = max(0, position - CONTEXT)
+    # Hardly any sentence of a script without spaces ends in a full stop: no need to search there.
+    if not text[start:position].rstrip().endswith("."):
+        return False
+    return _ABBREVIATION.search(text, start, position) is not None
 
 
 def grapheme_floor(text: str, position: int) -> int:

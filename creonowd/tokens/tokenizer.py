@@ -56,7 +56,16 @@ _TOKENS_PER_ASCII = 0.27
 _TOKENS_PER_WIDE = 1.1
 _TOKENS_PER_RARE = 3.8
 
-Counts = Callable[[], list[int]]
+
+class PendingCounts:
+    """The counts of texts that a `begin_count` was given; they are valid inside its block."""
+
+    def __init__(self, finish: Callable[[], list[int]]) -> None:
+        self._finish = finish
+
+    def result(self) -> list[int]:
+        """Wait for the counts, or make them now; may be called once."""
+        return self._finish()
 
 
 class Tokenizer(Protocol):
@@ -92,7 +101,7 @@ class Tokenizer(Protocol):
 
     def begin_count(
         self, texts: Sequence[str], *, ahead: bool = False
-    ) -> AbstractContextManager[Counts]:
+    ) -> AbstractContextManager[PendingCounts]:
         """Begin to count many texts, none of them long; the counts are available in the block.
 
         `ahead`: the caller does other work before it asks for the counts.
@@ -137,7 +146,7 @@ class BpeTokenizer:
 
     def begin_count(
         self, texts: Sequence[str], *, ahead: bool = False
-    ) -> AbstractContextManager[Counts]:
+    ) -> AbstractContextManager[PendingCounts]:
         """Begin to count many texts, in several threads if there is enough to do."""
         return count_in_background([*map(self._read, texts)], self._encoding, ahead=ahead)
 
@@ -167,7 +176,7 @@ class BoundTokenizer:
         self._feels_left = (by_sides != by_sides[:1]).any(axis=(0, 1))
         self._feels_right = (by_sides != by_sides[:, :1]).any(axis=(0, 1))
         self._begins, self._ends = edges >> 3, edges & 7
-        self._lefts = np.array([[_left(*pair) for pair in product([e], _Edge)] for e in _Edge])
+        self._lefts = np.array([[_left_side(*pair) for pair in product([e], _Edge)] for e in _Edge])
         self._rights = np.array([[_right(*pair) for pair in product([e], _Edge)] for e in _Edge])
 
     def count(self, text: str) -> int:
@@ -180,7 +189,7 @@ class BoundTokenizer:
 
     def begin_count(
         self, texts: Sequence[str], *, ahead: bool = False
-    ) -> AbstractContextManager[Counts]:
+    ) -> AbstractContextManager[PendingCounts]:
         """Count each text when the counts are asked for."""
         del ahead
         return count_on_demand(self.count, texts)
@@ -269,7 +278,7 @@ def _edge_of(character: bytes) -> _Edge:
     return _Edge.OTHER if is_plain(spelled) else _Edge.UNKNOWN
 
 
-def _left(begin: _Edge, before: _Edge) -> _Side:
+def _left_side(begin: _Edge, before: _Edge) -> _Side:
     if begin is _Edge.WORD:
         return _word_side(before)
     if begin is _Edge.SPACE:
@@ -349,16 +358,16 @@ class ByteTokenizer:
 
     def begin_count(
         self, texts: Sequence[str], *, ahead: bool = False
-    ) -> AbstractContextManager[Counts]:
+    ) -> AbstractContextManager[PendingCounts]:
         """Count the UTF-8 bytes of each text."""
         del ahead
         return count_on_demand(self.count, texts)
 
 
 @contextmanager
-def count_on_demand(count: Callable[[str], int], texts: Sequence[str]) -> Generator[Counts]:
+def count_on_demand(count: Callable[[str], int], texts: Sequence[str]) -> Generator[PendingCounts]:
     """Count many texts one after the other, when the counts are asked for."""
-    yield lambda: [count(text) for text in texts]
+    yield PendingCounts(lambda: [count(text) for text in texts])
 
 
 def _count_bytes(text: str) -> int:
@@ -469,7 +478,7 @@ class Tokenizers:
 @contextmanager
 def count_in_background(
     texts: Sequence[str], encoding: "tiktoken.Encoding", *, ahead: bool = False
-) -> Generator[Counts]:
+) -> Generator[PendingCounts]:
     """Begin to count the tokens of each text; special tokens in them are plain text.
 
     The counts can be asked for once, inside the block. `ahead`: the caller has other work to do
@@ -480,20 +489,21 @@ def count_in_background(
     helpers = min(worth, max(1, cores - 1)) if ahead else min(worth, cores) - 1
     helpers = min(helpers, MOST_THREADS)
     if helpers < 1:
-        yield lambda: _split_counts(texts, _encode_call(texts, encoding)(), encoding)
+        encode = _encode_call(texts, encoding)
+        yield PendingCounts(lambda: _split_counts(texts, encode(), encoding))
         return
     shares = _shares(texts, helpers if ahead else helpers + 1)
     calls = [_encode_call(share, encoding) for share in shares]
     with ThreadPoolExecutor(helpers) as pool:
         futures = [pool.submit(call) for call in (calls if ahead else calls[:-1])]
 
-        def counts() -> list[int]:
+        def join_shares() -> list[int]:
             own = [call() for call in calls[len(futures) :]]
             tokens = [*(future.result() for future in futures), *own]
             pairs = zip(shares, tokens, strict=True)
             return list(chain.from_iterable(_split_counts(*pair, encoding) for pair in pairs))
 
-        yield counts
+        yield PendingCounts(join_shares)
 
 
 def _shares(texts: Sequence[str], number: int) -> list[Sequence[str]]:

@@ -1,9 +1,16 @@
-"""What large messages cost in memory that was there a moment ago."""
+"""What the daemon does about memory: what it keeps, and when it collects garbage."""
 
+import gc
 import subprocess
 import sys
+import weakref
+from collections.abc import Generator
 
+import anyio
 import pytest
+
+from creonowd.daemon import run
+from creonowd.rpc.requests import Metrics
 
 FAULTS = """
 import resource
@@ -35,3 +42,69 @@ def test_large_texts_find_the_memory_of_the_last_ones_still_there() -> None:
         pytest.skip("this C library keeps memory by itself")
 
     assert faults("keep_freed_memory()") < 500
+
+
+class Knot:
+    """Something that only a collection frees."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture
+def collections_by_hand(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    monkeypatch.setattr(run, "IDLE_SECONDS", 0.001)
+    monkeypatch.setattr(run, "BUSY_ROUNDS", 3)
+    monkeypatch.setattr(run, "ROUNDS_FROZEN", 6)
+    gc.disable()
+    yield
+    gc.enable()
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("collections_by_hand")
+async def test_garbage_is_collected_while_somebody_always_asks() -> None:
+    metrics = Metrics()
+    knot = weakref.ref(Knot())
+
+    with anyio.fail_after(30):
+        await collect_until_gone(metrics, knot)
+
+
+@pytest.mark.usefixtures("collections_by_hand")
+async def test_what_was_kept_by_a_collection_and_died_later_is_freed() -> None:
+    metrics = Metrics()
+    kept = [Knot()]
+    knot = weakref.ref(kept[0])
+    gc.freeze()
+
+    kept.clear()
+
+    with anyio.fail_after(30):
+        await collect_until_gone(metrics, knot)
+
+
+async def collect_until_gone(metrics: Metrics, knot: "weakref.ref[Knot]") -> None:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run.collect_garbage, metrics)
+        while knot() is not None:
+            metrics.start("app:ping")
+            metrics.finish("app:ping", 0, None)
+            await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.usefixtures("collections_by_hand")
+async def test_garbage_is_collected_when_nobody_asks_any_more() -> None:
+    metrics = Metrics()
+    knot = weakref.ref(Knot())
+
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run.collect_garbage, metrics)
+            await anyio.lowlevel.checkpoint()
+            metrics.start("app:ping")
+            metrics.finish("app:ping", 0, None)
+            while knot() is not None:
+                await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()

@@ -55,7 +55,7 @@ def test_a_bound_is_no_less_than_the_count_it_rests_on(name: str, many: list[str
     counter = tokenizer(name)
 
     with counter.begin_count(many) as counts:
-        bounds = counts()
+        bounds = counts.result()
 
     assert bounds == [counter.count(text) for text in many]
     assert all(

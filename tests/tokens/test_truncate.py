@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from creonowd.tokens import ByteTokenizer, Tokenizer, exceeds, keep_head, keep_tail
 from creonowd.tokens.boundaries import BLOCK, paragraphs, sentences
-from creonowd.tokens.tokenizer import Counts, count_on_demand
+from creonowd.tokens.tokenizer import PendingCounts, count_on_demand
 from tests.tokens.vocabulary import ALL_TABLES, texts, tokenizer
 
 NOVEL = "林远推开门，屋里没有人。「有人吗？」他问。\r\n\r\n　　It rained, as it always did. 没有人回答……\n"
@@ -170,7 +170,7 @@ class Meter:
 
     def begin_count(
         self, texts: Sequence[str], *, ahead: bool = False
-    ) -> AbstractContextManager[Counts]:
+    ) -> AbstractContextManager[PendingCounts]:
         """Count code points of each."""
         del ahead
         return count_on_demand(self.count, texts)
