@@ -1,6 +1,7 @@
 """`context:budget:*` and `tokens:*` — how many tokens each layer may have, and a text has."""
 
-from anyio import to_thread
+from collections.abc import Callable
+
 from msgspec import UNSET, UnsetType
 
 from creonowd.context.budget import BudgetChange, BudgetProfile
@@ -10,9 +11,14 @@ from creonowd.engine.services import Session
 from creonowd.errors import ErrorCode, WarningCode, Wording
 from creonowd.model import Empty, Params, Result
 from creonowd.rpc.channel import Channel, Role
+from creonowd.threads import call_in_thread, check_stopped, in_thread
+from creonowd.tokens.boundaries import additive_points
 from creonowd.tokens.models import CountKind
 from creonowd.tokens.tokenizer import BoundTokenizer, Tokenizer, has_endless_run
 from creonowd.workspace.corrections import LearnedCounts
+
+SLICE = 256 * 1024
+NEAR = 4096
 
 
 class GetBudget(Params):
@@ -97,16 +103,12 @@ async def count_tokens(session: Session, params: CountTokens) -> TokenCount:
     match = session.tokenizers.known.encoding_for(params.model)
     session.tokenizers.known.check_version(match.encoding, params.tokenizer_version)
     tokenizer = await session.tokenizers.get(match.encoding)
-    tokens, reason = await to_thread.run_sync(
-        _count,
-        tokenizer,
-        params.text,
-        abandon_on_cancel=True,
-        limiter=session.tokenizers.encoders,
+    tokens, reason = await in_thread(
+        lambda _: _count(tokenizer, params.text), session.tokenizers.encoders
     )
     both: BoundedCount | UnsetType = UNSET
     if isinstance(tokenizer, BoundTokenizer):
-        counted = await to_thread.run_sync(tokenizer.base.count, params.text)
+        counted = await call_in_thread(count_in_slices, tokenizer.base.count, params.text)
         both = BoundedCount(counted=counted, bound=tokens)
     code = WarningCode.CONTEXT_BUDGET_FALLBACK
     warnings, notices = show(
@@ -126,9 +128,28 @@ async def count_tokens(session: Session, params: CountTokens) -> TokenCount:
 
 def _count(tokenizer: Tokenizer, text: str) -> tuple[int, Wording | None]:
     """Count a text; also return the reason if bytes were counted instead of tokens."""
+    tokens = count_in_slices(tokenizer.count, text)
     if not tokenizer.exact:
-        return tokenizer.count(text), _BYTES
-    return tokenizer.count(text), _TOO_LONG if has_endless_run(text) else None
+        return tokens, _BYTES
+    return tokens, _TOO_LONG if has_endless_run(text) else None
+
+
+def count_in_slices(count: Callable[[str], int], text: str) -> int:
+    """Count a long text slice by slice, cut where counts add up; end if nobody waits for it any more.
+
+    What has no such place in it, as a million times the same letter, is one slice.
+    """
+    tokens = start = 0
+    look = SLICE
+    while start + look < len(text):
+        check_stopped()
+        points = additive_points(text, start + look, start + look + NEAR)
+        if points:
+            tokens += count(text[start : points[0]])
+            start, look = points[0], SLICE
+        else:
+            look += NEAR
+    return tokens + count(text[start:])
 
 
 _BYTES = Wording("the tokenizer is unusable, bytes were counted", "分词器不可用，改按字节计数")

@@ -13,8 +13,14 @@ from creonowd.model import Model, Params, Result
 from creonowd.redaction import RedactionEvidence
 from creonowd.rpc.channel import Channel
 from creonowd.threads import call_in_thread
-from creonowd.workspace.constraint_file import PATH, Constraint, ConstraintFile, invalid
-from creonowd.workspace.constraints import ConstraintPatch, NewConstraint
+from creonowd.workspace.constraints import (
+    PATH,
+    Constraint,
+    ConstraintFile,
+    ConstraintPatch,
+    NewConstraint,
+    invalid,
+)
 
 PLAIN_VERSION = 1
 

@@ -4,8 +4,7 @@ import structlog
 
 from creonowd.context.inspection import InspectMeta, InspectResult, inspect
 from creonowd.context.result import AssembleResult
-from creonowd.context.system_prompt import PrefixComparison
-from creonowd.engine.about import explain_context, list_subjects
+from creonowd.context.stable_prefix import PrefixComparison
 from creonowd.engine.answers import answer_client
 from creonowd.engine.assembly import (
     ASSEMBLY_ERRORS,
@@ -14,6 +13,7 @@ from creonowd.engine.assembly import (
     assemble_for_client,
     compare_prefix,
 )
+from creonowd.engine.explain import explain_context, list_subjects
 from creonowd.engine.inspection_parts import ShownPart, inspection_parts
 from creonowd.engine.services import Session, may_inspect
 from creonowd.errors import DaemonError, ErrorCode

@@ -14,7 +14,7 @@ from creonowd.logs import log_redaction
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import PLACEHOLDER, RedactionEvidence, Redactor
 from creonowd.rpc.channel import Channel, Notification, Role
-from creonowd.rpc.peer import Peer
+from creonowd.rpc.connection import Peer
 from creonowd.sources.characters import Inject
 from creonowd.storage import front_matter
 from creonowd.text import as_text, is_json
@@ -179,7 +179,7 @@ class UndoneChange(Result):
     path: str
     """The file, relative to the project."""
     revision: str
-    """The SHA-256 of its bytes."""
+    """The SHA-256 of its bytes; blank if there is no file, because what was undone had made it."""
     undo: str
     """What makes the change again."""
 
@@ -290,7 +290,7 @@ async def undo_change(session: Session, params: UndoChange) -> UndoneChange:
     log.info("file_change_undone", project_id=project.project_id)
     return UndoneChange(
         path=session.redactor.redact_name(undone.path),
-        revision=revision_of(undone.data),
+        revision=revision_of(undone.data) if undone.exists else "",
         undo=undone.undo,
     )
 

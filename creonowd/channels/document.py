@@ -16,15 +16,18 @@ from creonowd.redaction.rules import SecretSpan
 from creonowd.retrieval.catalogue import find_documents
 from creonowd.rpc.channel import Channel, Role
 from creonowd.text import decode_text
-from creonowd.threads import in_thread
-from creonowd.workspace.buffer import Buffer, Edit, to_utf16, utf16_length
+from creonowd.threads import call_in_thread, in_thread
 from creonowd.workspace.documents import (
     MAX_EDITS,
+    Buffer,
     DocumentId,
+    Edit,
     EditedDocument,
     OpenDocument,
     spell_out,
     text_revision,
+    to_utf16,
+    utf16_length,
 )
 from creonowd.workspace.file_edits import WrittenFile
 
@@ -201,12 +204,12 @@ async def read_document(session: Session, params: ReadDocument) -> DocumentConte
     opened = await session.documents.find_synced(session.peer, key)
     buffer = await session.documents.read(project, params.document_id, session.peer)
     text, utf16 = buffer.text, session.peer.utf16
-    secrets = await to_thread.run_sync(session.redactor.find, text)
+    secrets = await call_in_thread(session.redactor.find, text)
     places = {at for one in secrets for at in (one.start, one.end)}
     at = to_utf16(text, places) if utf16 else {place: place for place in places}
     return DocumentContent(
         document_id=session.redactor.redact_name(params.document_id),
-        text=_masked(text, secrets, utf16=utf16),
+        text=masked(text, secrets, utf16=utf16),
         revision=text_revision(text),
         length=buffer.size(utf16=utf16),
         secrets=[MaskedSpan(start=at[one.start], end=at[one.end]) for one in secrets],
@@ -215,7 +218,7 @@ async def read_document(session: Session, params: ReadDocument) -> DocumentConte
     )
 
 
-def _masked(text: str, secrets: Sequence[SecretSpan], *, utf16: bool) -> str:
+def masked(text: str, secrets: Sequence[SecretSpan], *, utf16: bool) -> str:
     """Put a block in the place of every unit of a secret; its lines stay."""
     parts: list[str] = []
     done = 0

@@ -14,7 +14,7 @@ from creonowd.engine.build_turn import build_context, history_of
 from creonowd.engine.services import InConversation, Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history.code_law import FILE, GENERATE
-from creonowd.history.intake import (
+from creonowd.history.histories import (
     Intake,
     KeptText,
     ToolResult,

@@ -4,8 +4,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from creonowd.context.numerals import chapter_of
-from creonowd.context.story import OrderReason, StoryDocument, StoryDoubt
+from creonowd.context.story import OrderReason, StoryDocument, StoryDoubt, chapter_of
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Empty, Model, Params, Result

@@ -14,7 +14,7 @@ from creonowd.model import Model, Params, Result
 from creonowd.providers.provider import AI_ERRORS
 from creonowd.rpc.channel import Channel, Deadline
 from creonowd.sources.extract import first_sentence
-from creonowd.sources.plot_threads import OPEN, ThreadState, plot_threads, thread_state
+from creonowd.sources.project_files import OPEN_STATES, ThreadState, plot_threads, thread_state
 from creonowd.text import well_formed
 from creonowd.workspace.creonow_tree import CreonowFolder
 from creonowd.workspace.documents import DocumentId
@@ -240,7 +240,7 @@ async def list_threads(session: Session, params: ThreadsAt) -> ThreadList:
             )
             for one, state in states
         ],
-        open=sum(state in OPEN for _, state in states),
+        open=sum(state in OPEN_STATES for _, state in states),
         overdue=sum(state is ThreadState.OVERDUE for _, state in states),
         unreadable=[redact(item.source_ref).text for item in read.left_out],
     )

@@ -10,8 +10,15 @@ from msgspec import UNSET, Meta, UnsetType, field, structs
 from creonowd.engine.services import Session
 from creonowd.model import Model, Params, Result
 from creonowd.rpc.channel import Channel
-from creonowd.workspace.prices import read_prices
-from creonowd.workspace.usage import UsageRecord, UsageSums, add_up, day_of, group, lost_by_source
+from creonowd.workspace.usage import (
+    UsageRecord,
+    UsageSums,
+    add_up,
+    day_of,
+    group,
+    lost_by_source,
+    read_prices,
+)
 
 MOST_LOST = 50
 LATEST_MS = 253_402_300_799_999

@@ -98,6 +98,8 @@ export const OWNER_CHANNELS = Object.freeze([
   "context:source:unregister",
   "context:undo",
   "tokens:corrections:reset",
+  "viewer:file:read",
+  "viewer:file:write",
   "viewer:open",
   "viewer:tree",
   "viewer:write_down",

@@ -1571,7 +1571,7 @@ export interface ExplainContext {
    * @default false
    */
   debugMode?: boolean;
-  /** SubjectAnswer for what would be, and change nothing. */
+  /** Answer for what would be, and change nothing. */
   whatIf?: WhatIf | null;
 }
 
@@ -2694,6 +2694,16 @@ export interface NewMessage {
   name?: string | null;
 }
 
+/** The text of a file of `.creonow`, for the author's eyes. */
+export interface NoteFile {
+  /** The file. */
+  path: string;
+  /** The whole text with its front matter; each secret is masked by as many blocks as it has characters. */
+  text: string;
+  /** Names exactly this text; edits are made for it. */
+  revision: string;
+}
+
 /** What the author writes down: a `person` in `characters`, a `note` in `settings`. */
 export type NoteKind =
   /** A file of `.creonow/settings`. */
@@ -2879,7 +2889,9 @@ export type PrefixCause =
   /** It does not hold here, because it begins later, and did at the previous place. */
   | "not_yet"
   /** Another of its progressions has begun, or not yet begun. */
-  | "progression";
+  | "progression"
+  /** The rules are over their line, and the document or the chapters before it name others now. */
+  | "rules_line";
 
 /** Why a prompt cache misses: the first source that differs from the previous call. */
 export interface PrefixChange {
@@ -3180,6 +3192,14 @@ export interface ReadHistory {
   before?: number | null;
 }
 
+/** A file of `.creonow`, or an ignore file, that the author wants to mend. */
+export interface ReadNoteFile {
+  /** Whose file. */
+  projectId: string;
+  /** Below the project: a file of `rules`, `settings`, `characters` or `threads` of `.creonow`, or an ignore file of any folder. */
+  path: string;
+}
+
 /** A skill by its id, such as `builtin:continue`, or by a slug that any scope may have. */
 export interface ReadSkill {
   /** The skill's id, such as `builtin:continue`, or a slug that any scope may have. */
@@ -3272,6 +3292,8 @@ export interface Remedy {
   path?: string;
   /** The line to look at. */
   line?: number;
+  /** The ignore file that hides `path`, relative to the project; absent if none does. */
+  ignoreFile?: string;
   /** The value to set. */
   inject?: string;
   /** The key of `context_rules` that would ask for it. */
@@ -3290,7 +3312,7 @@ export type RemedyKind =
   | "change_skill"
   /** Mend the file `path` at `line`. */
   | "fix_file"
-  /** Stop ignoring the file `path`. */
+  /** Stop ignoring the file `path`: take out or change `line` of `ignoreFile`. */
   | "include_file"
   /** Mention `name` in the text, or in the request. */
   | "mention"
@@ -4047,7 +4069,7 @@ export interface SummariseStory {
   /** The chapters; without them, all of the story. */
   documents?: Array<string> | null;
   /**
-   * Also those that have a summary of their present text. One that the author edited is kept as long as it is not stale.
+   * Also those that have a summary of their present text. One that the author edited is kept as long as it is not stale, one that a model wrote as long as there is no model to write another. An extract is replaced without this as soon as there is a model.
    * @default false
    */
   again?: boolean;
@@ -4398,7 +4420,7 @@ export interface UndoChange {
 export interface UndoneChange {
   /** The file, relative to the project. */
   path: string;
-  /** The SHA-256 of its bytes. */
+  /** The SHA-256 of its bytes; blank if there is no file, because what was undone had made it. */
   revision: string;
   /** What makes the change again. */
   undo: string;
@@ -4995,6 +5017,18 @@ export interface WriteDown {
   text?: string;
 }
 
+/** Edits to a file of `.creonow`, so that a masked secret stays what it is. */
+export interface WriteNoteFile {
+  /** Whose file. */
+  projectId: string;
+  /** Below the project: a file of `rules`, `settings`, `characters` or `threads` of `.creonow`, or an ignore file of any folder. */
+  path: string;
+  /** The `revision` that the edits are made for; CONFLICT if the file has another text. */
+  revision: string;
+  /** Changes in order, each to what the one before has left. */
+  edits: Array<Edit>;
+}
+
 /** A whole SKILL.md; without `slug` the skill's own id or name makes one. */
 export interface WriteSkill {
   /** For this project, or for all projects of this user. */
@@ -5021,6 +5055,16 @@ export interface WrittenDocument {
 export interface WrittenDown {
   /** Below the project, `.creonow/characters/…` or `.creonow/settings/…`. */
   path: string;
+  /** What `context:undo` removes the file with, unless it has changed since. */
+  undo: string;
+}
+
+/** The file after the edits. */
+export interface WrittenNoteFile {
+  /** Names the new text. */
+  revision: string;
+  /** What `context:undo` takes it back with; blank if nothing changed. */
+  undo: string;
 }
 
 /** The channels that a client can call. */
@@ -5209,6 +5253,10 @@ export interface Channels {
   "tokens:corrections:reset": { request: ResetCorrections; result: LearnedCorrections };
   /** Count the tokens of a text; the text of a special token is plain text. */
   "tokens:count": { request: CountTokens; result: TokenCount };
+  /** Return the text of a file of `.creonow` with its secrets masked; for owners that may inspect. */
+  "viewer:file:read": { request: ReadNoteFile; result: NoteFile };
+  /** Change a file of `.creonow`; what is not edited stays as it is. */
+  "viewer:file:write": { request: WriteNoteFile; result: WrittenNoteFile };
   /** Serve the viewer on loopback, and return its address with a one-time token that may inspect. */
   "viewer:open": { request: OpenViewer; result: ViewerAddress };
   /** List all projects, without paths and redacted. */
@@ -5337,6 +5385,8 @@ export type OwnerChannel =
   | "session:revoke"
   | "shutdown"
   | "tokens:corrections:reset"
+  | "viewer:file:read"
+  | "viewer:file:write"
   | "viewer:open"
   | "viewer:tree"
   | "viewer:write_down";

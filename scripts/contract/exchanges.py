@@ -189,7 +189,11 @@ def _conversation(call: Call, project: Any) -> None:
 
 def _farewell(call: Call, project: Any) -> None:
     about = {"kind": "note", "name": "Landing", "text": "The landing stage is on the east bank."}
-    call("viewer:write_down", projectId=project["projectId"], **about)
+    written = call("viewer:write_down", projectId=project["projectId"], **about)
+    note = {"projectId": project["projectId"], "path": written["path"]}
+    read = call("viewer:file:read", **note)
+    more = {"from": len(read["text"]), "to": len(read["text"]), "text": "Nobody calls it a pier.\n"}
+    call("viewer:file:write", **note, revision=read["revision"], edits=[more])
     call("project:delete", projectId=project["projectId"])
     call("shutdown")
     call("exit")

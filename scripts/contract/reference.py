@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from creonowd.cli.channel_help import WHO, kind, spell, type_name
+from creonowd.cli.call import WHO, kind, spell, type_name
 from scripts.contract.openrpc import Schema, named_in
 
 CODES = {"ErrorCode", "WarningCode"}

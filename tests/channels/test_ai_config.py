@@ -5,13 +5,14 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings, load
 from creonowd.tokens import Tokenizers
-from testing.clients import Client, daemon, in_memory
+from testing.clients import PATIENCE, Client, daemon, in_memory
 from testing.local_servers import LlamaCppServer, LmStudioServer, OllamaServer
 from testing.logs import LogLines
 from testing.novels import Novel, make_novel
@@ -490,7 +491,8 @@ async def test_a_run_under_way_keeps_the_back_end_that_is_removed(
     model_server.replies[0].slow = "body"
     await use(novel.client, model="m", baseUrl=f"{model_server.url}/v1")
     await novel.start("mine")
-    await model_server.request_arrived.wait()
+    with anyio.fail_after(PATIENCE):
+        await model_server.request_arrived.wait()
 
     await novel.client.call("ai:config:set", {"backends": {"mine": None}})
     model_server.released.set()

@@ -3,10 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+from creonowd.channels import budget
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
+from creonowd.threads import call_in_thread
 from testing.clients import Client, daemon, in_memory
 from testing.novels import make_novel
 from tests.tokens.test_user_tables import write_table
@@ -312,3 +315,31 @@ async def test_a_table_that_the_user_brought_counts_its_models(tmp_path: Path) -
     assert "tokenizers" in part["remedy"]
     assert profile["tokenizerId"] == "kimi_k3"
     assert profile["tokenizerVersion"] == own["tokenizerVersion"]
+
+
+async def test_a_long_text_has_as_many_tokens_as_its_slices(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "“雨停了。” said Mei,\n\n  and 3 lamps went out… 然后呢？ " * 200
+    whole = await client.call(COUNT, {"text": text})
+    monkeypatch.setattr(budget, "SLICE", 500)
+    monkeypatch.setattr(budget, "NEAR", 50)
+
+    assert await client.call(COUNT, {"text": text}) == whole
+
+
+async def test_a_count_that_nobody_waits_for_any_more_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "SLICE", 100)
+    monkeypatch.setattr(budget, "NEAR", 50)
+    text = "It rained, and then it rained. " * 1000
+    counted: list[str] = []
+
+    def count(part: str) -> int:
+        anyio.from_thread.run_sync(scope.cancel)
+        counted.append(part)
+        return 1
+
+    with anyio.fail_after(60), anyio.CancelScope() as scope:
+        await call_in_thread(budget.count_in_slices, count, text)
+
+    assert len("".join(counted)) < len(text)

@@ -19,7 +19,6 @@ from creonowd.errors import WarningCode
 from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
-from creonowd.sources.in_memory import InMemorySource, piece
 from creonowd.tokens import Tokenizers
 from creonowd.tokens.tables import BOUNDS, ENCODINGS, packaged_encoding
 from creonowd.workspace.projects import Project
@@ -27,6 +26,7 @@ from testing.clients import Client, in_memory
 from testing.corpus import chinese, english
 from testing.logs import LogLines
 from testing.novels import Novel, make_novel
+from testing.sources import InMemorySource, piece
 
 SECRET = "sk-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv"
 CHAPTER = "第七章\n\n林远推开门，雨还在下。\n苏晴没有抬头。\n"

@@ -258,6 +258,25 @@ async def test_what_is_no_document_of_the_project_is_read_through_no_channel(
     assert read.code == "NOT_FOUND"
 
 
+async def test_a_binary_with_the_name_of_a_document_is_read_through_no_channel(
+    client: Client, server: Server, tmp_path: Path
+) -> None:
+    (tmp_path / "photo.md").write_bytes(b"\x89PNG\0\0 nobody may read this")
+    project = (await client.call("project:create", {"rootPath": str(tmp_path)}))["projectId"]
+    place = {"projectId": project, "documentId": "photo.md", "cursorPosition": 0}
+    conversation = {"projectId": project, "conversationId": "c"}
+    recipe = {"kind": "artifact", "hint": "h", "recipe": {"type": "file", "path": "photo.md"}}
+
+    async with in_memory(server, role=Role.RENDERER) as page:
+        assembled = await page.call("context:assemble", place | {"skillId": "builtin:continue"})
+        found = await page.call("context:retrieve", place | {"query": "nobody", "wait": True})
+        ref = (await page.call("context:files:register", conversation | recipe))["ref"]
+        read = await page.failure("context.read", conversation | {"id": ref["id"]})
+
+    assert "nobody may read this" not in str([assembled, found])
+    assert read.code == "NOT_FOUND"
+
+
 async def test_a_secret_in_a_name_is_not_listed_and_the_document_is_still_found(
     client: Client, project: str, tmp_path: Path
 ) -> None:

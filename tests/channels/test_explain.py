@@ -79,6 +79,8 @@ CASES: tuple[tuple[str, str, str | None, str | None], ...] = (
     ("皇帝驾崩", "never_considered", "future", "move_cursor"),
     ("飞艇", "never_considered", "ignored", "include_file"),
     ("火星", "not_in_project", None, "write_down"),
+    ("chapters/04.md#L1-L3", "never_considered", "future", "move_cursor"),
+    ("chapters/04.md#L1-L99", "not_in_project", None, "write_down"),
     ("第九章", "not_in_project", None, "write_down"),
     ("推开门", "in", None, None),
 )
@@ -148,6 +150,33 @@ async def test_what_is_left_out_says_its_rank_and_what_is_missing(
     assert str(out["missingTokens"]) in out["sentence"]
     richer = {"profile": {"totalBudgetTokens": budget}}
     assert (await ask(client, story, "井", skillId=None, whatIf=richer))["verdict"] == "in"
+
+
+async def test_a_person_that_is_left_out_has_a_rank_among_people(
+    client: Client, story: Novel
+) -> None:
+    story.put(".creonow/characters/何婶.md", "何婶，" + "开米铺。" * 200)
+    story.put(".creonow/rules/style.md", "克制。" * 400)
+
+    out = await ask(client, story, "何婶")
+
+    assert (out["verdict"], out["cause"]) == ("left_out", "not_mentioned")
+    assert (out["rank"], out["among"], out["taken"]) == (2, 2, 0)
+    seen = await ask(client, story, "何婶", whatIf={"profile": {"totalBudgetTokens": 60_000}})
+    assert seen["verdict"] == "in"
+
+
+async def test_what_is_only_said_in_the_request_is_still_looked_for(
+    client: Client, story: Novel
+) -> None:
+    """To name something to the AI does not mean that the AI knows the passage about it."""
+    story.put("chapters/02.md", "# 第二章\n\n" + "风很大。\n\n" * 30 + "钟楼上站着一个人。\n")
+    only = await ask(client, story, "青铜罗盘", additionalInput="写一写青铜罗盘")
+
+    named = await ask(client, story, "皇帝驾崩", additionalInput="皇帝驾崩")
+
+    assert only["verdict"] == "in"
+    assert (named["verdict"], named["cause"]) == ("never_considered", "future")
 
 
 async def test_a_skill_that_does_not_read_something_is_named(client: Client, story: Novel) -> None:

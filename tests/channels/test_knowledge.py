@@ -196,6 +196,7 @@ async def test_typing_keeps_the_prefix_as_long_as_no_new_name_appears(
     assert named["stablePrefixUnchanged"] is False
     assert named["prefixChange"]["sourceRef"].startswith(".creonow/characters/人物")
     assert named["prefixChange"]["change"] in {"added", "removed"}
+    assert named["prefixChange"]["cause"] == "rules_line"
     assert kept(named) - kept(first) == {"人物15"}
 
 
@@ -355,6 +356,25 @@ async def test_an_ambiguous_part_counts_for_nobody_and_is_reported_once(
     dropped = [rule for action, rule in evidence(first).values() if action == "dropped"]
     assert dropped
     assert set(dropped) == {"not_mentioned"}
+
+
+async def test_the_chapters_before_know_who_matters(client: Client, novel: Novel) -> None:
+    """Those that a chapter names about as often, and an empty page, leave it to the story."""
+    names = [f"王人{n:02}" for n in range(14)]
+    crowd(novel, *names)
+    novel.put("1.md", "王人13又来了。" * 20)
+    novel.put("2.md", "王人12又来了。" * 9)
+    novel.put("4.md", "王人11又来了。" * 90)
+    place = {"documentId": "3.md", "cursorPosition": 0, "skillId": "builtin:continue"}
+
+    novel.put("3.md", "")
+    empty = await client.call("context:assemble", novel.params | place)
+    novel.put("3.md", "。".join(names))
+    named = await client.call("context:assemble", novel.params | place)
+
+    assert kept(empty) == kept(named)
+    assert kept(named) >= {"王人13", "王人12"}
+    assert kept(named) == {"王人13", "王人12", *sorted(names)[: len(kept(named)) - 2]}
 
 
 async def test_who_is_mentioned_most_stays_and_who_is_lost_is_named(

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,25 @@ async def test_what_the_future_would_have_brought_is_evidence(
     }
     assert future
     assert all(entry["action"] == "dropped" and entry["beforeTokens"] > 0 for entry in future)
+
+
+async def test_what_a_sentence_alludes_to_in_the_future_is_evidence(
+    client: Client, tmp_path: Path
+) -> None:
+    """Only the last sentence speaks of it, so the query as a whole would not have found it."""
+    files = chapters()
+    files["11.md"] += f"\n烛奴把琉璃匣沉进了枯井，谁也没有看见。\n\n{prose(78, 20)}"
+    files["06.md"] += "\n\n烛奴抱着琉璃匣，望着枯井。"
+    novel = await make(client, tmp_path / "雪", files)
+
+    result = await novel.assemble()
+
+    before, _, _ = files["11.md"].partition("烛奴")
+    line = before.count("\n") + 1
+    future = [entry["sourceRef"] for entry in result["trimEvidence"] if entry["rule"] == "future"]
+    spans = [re.findall(r"\d+", ref.removeprefix("11.md#")) for ref in future if "11.md" in ref]
+    assert [span for span in spans if int(span[0]) <= line <= int(span[-1])]
+    assert "沉进了枯井" not in result["prompt"]
 
 
 async def test_a_skill_may_ask_for_all(client: Client, tmp_path: Path) -> None:

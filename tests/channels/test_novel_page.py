@@ -77,11 +77,10 @@ def kept(result: dict[str, list[dict[str, str]]]) -> set[str]:
 READERS = (
     "sources/project_files.py",
     "sources/characters.py",
-    "sources/plot_threads.py",
     "sources/synopsis.py",
     "sources/file_fragments.py",
-    "context/timeline.py",
-    "judge/terminology.py",
+    "context/story_spans.py",
+    "judge/rule_judge.py",
     "workspace/creonow_tree.py",
 )
 READ = re.compile(r'\b(?:values|fields|memory)(?:\.get\(|\[)"(\w+)"')

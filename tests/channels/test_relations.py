@@ -52,6 +52,33 @@ async def test_english_relations_are_told_too(client: Client, tmp_path: Path) ->
     assert not absent
 
 
+async def test_a_new_chapter_begins_with_the_people_of_the_one_before(
+    client: Client, tmp_path: Path
+) -> None:
+    waiting = {".creonow/characters/袭人.md": "---\nname: 袭人\ninject: mentioned\n---\n丫鬟。\n"}
+    before = {"第2章.md": "黛玉见宝玉来了，便笑。袭人在旁。\n", "第4章.md": "宝钗来了。\n"}
+
+    empty, _ = await talk(client, tmp_path / "空", CARDS | waiting | before, "")
+    begun, _ = await talk(client, tmp_path / "始", CARDS | waiting | before, "次日清晨。\n")
+
+    for prompt in (empty, begun):
+        assert "林黛玉 – 贾宝玉：表兄，自幼同住" in prompt
+        assert "丫鬟。" in prompt
+        assert "情敌" not in prompt, "宝钗 comes later"
+
+
+async def test_a_name_inside_another_word_is_nobody_on_the_page(
+    client: Client, tmp_path: Path
+) -> None:
+    card = "---\nname: Elizabeth Bennet\nrelations:\n  Ann: her cousin\n---\nQuick.\n"
+
+    prompt, _ = await talk(
+        client, tmp_path / "ann", {".creonow/characters/e.md": card}, "Elizabeth met Annabel. " * 30
+    )
+
+    assert "her cousin" not in prompt
+
+
 @pytest.mark.parametrize(
     ("files", "page", "absent"),
     [

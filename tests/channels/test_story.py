@@ -194,6 +194,21 @@ async def test_a_file_whose_time_makes_no_sense_is_left_out(novel: Novel, front:
     assert any(warning.startswith("CHARACTERS_UNAVAILABLE") for warning in result["warnings"])
 
 
+@pytest.mark.parametrize("header", ["from: [6\n---\n", "name: 雪\nfrom: '6\n---\n", "from: 6\n"])
+async def test_a_note_whose_place_cannot_be_read_gives_nothing_away(
+    novel: Novel, header: str
+) -> None:
+    novel.put(".creonow/settings/雪.md", f"---\n{header}大雪封山。\n")
+    novel.put(".creonow/settings/诗.md", "---\n云想衣裳：[花\n---\n春风拂槛。\n")
+
+    result = await at(novel, "三")
+
+    (notice,) = [each for each in result["notices"] if each["code"] == "SETTINGS_UNAVAILABLE"]
+    assert notice["sourceRef"] == ".creonow/settings/雪.md"
+    assert "大雪封山" not in result["prompt"]
+    assert "春风拂槛" in result["prompt"]
+
+
 async def test_a_place_that_nothing_bears_is_reported(novel: Novel) -> None:
     novel.put(".creonow/settings/雪.md", "---\nfrom: 大雪之夜\n---\n大雪封山。\n")
 
@@ -203,6 +218,27 @@ async def test_a_place_that_nothing_bears_is_reported(novel: Novel) -> None:
     assert notice["sourceRef"] == ".creonow/settings/雪.md"
     assert notice["details"] == {"place": "大雪之夜"}
     assert "大雪封山" not in result["prompt"]
+
+
+@pytest.mark.parametrize(
+    ("begins", "ends", "times"),
+    [
+        ("第六章", "第三章", 1),
+        ("第三章", "第三章", 1),
+        ("第三章", "六", 0),
+        ("80", "70", 0),
+    ],
+)
+async def test_what_ends_before_it_begins_is_reported(
+    novel: Novel, begins: str, ends: str, times: int
+) -> None:
+    """Chapters that are not written yet have no order among them."""
+    novel.put(".creonow/settings/雪.md", f"---\nfrom: {begins}\nuntil: {ends}\n---\n大雪封山。\n")
+
+    result = await at(novel, "五")
+
+    said = [each["message"] for each in result["notices"] if "holds nowhere" in each["message"]]
+    assert len(said) == times
 
 
 async def test_the_story_file_moves_the_border(novel: Novel) -> None:

@@ -77,6 +77,28 @@ async def test_a_model_writes_and_its_words_are_told(novel: Novel) -> None:
     assert "决定北上" in prompt
 
 
+async def test_a_model_that_comes_later_writes_in_place_of_extracts(novel: Novel) -> None:
+    await call(novel, "summarise", documents=["第1章.md"])
+    await novel.script({"text": WRITTEN})
+
+    estimate = await call(novel, "summarise", documents=["第1章.md"], dryRun=True)
+    done = await call(novel, "summarise", documents=["第1章.md"])
+
+    assert estimate["inputTokens"] > 0
+    assert (done["documents"], done["skipped"]) == (["第1章.md"], 0)
+    assert (await states(novel))["第1章.md"] == ("model", False)
+
+
+async def test_no_extract_takes_the_place_of_what_a_model_wrote(novel: Novel) -> None:
+    await novel.script({"text": WRITTEN})
+    await call(novel, "summarise", documents=["第1章.md"])
+
+    done = await call(novel, "summarise", documents=["第1章.md", "第2章.md"], again=True)
+
+    assert (done["origin"], done["documents"], done["skipped"]) == ("extract", ["第2章.md"], 1)
+    assert (await states(novel))["第1章.md"] == ("model", False)
+
+
 async def test_editing_a_chapter_invalidates_its_summary_alone(novel: Novel) -> None:
     await call(novel, "summarise")
     cache = novel.root / ".creonow/cache/summaries"
@@ -263,3 +285,21 @@ def test_a_place_is_none_of_the_people_of_an_english_chapter() -> None:
     people = extract(text).text.splitlines()[1]
 
     assert people == "People: Charlotte, Jane, Mr. Bingley."
+
+
+def test_an_extract_has_no_words_that_only_announce_speech() -> None:
+    """What follows them is left out, so that they say nothing."""
+    scene = (
+        "Elizabeth walked to Netherfield Hall through the mud and the rain of the morning.\n\n"
+        "Then Jane and Elizabeth spoke of Netherfield Hall, and at last Jane said to Elizabeth,\n\n"
+        "“Go home.”\n\n"
+        "Elizabeth found her sister Jane ill in bed, and stayed with Jane all day.\n\n"
+        "In the evening Elizabeth closed the window, and Jane slept at last.\n\n"
+        "“Nobody will come now,” said Jane.\n"
+    )
+
+    made = extract(scene * 3)
+
+    assert "said to Elizabeth" not in made.text
+    assert made.text.endswith("Elizabeth closed the window, and Jane slept at last.")
+    assert "Hall" not in made.text.splitlines()[1]

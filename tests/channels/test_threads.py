@@ -77,7 +77,9 @@ async def test_the_evidence_says_how_many_of_the_open_threads_are_shown(novel: N
     assert kept == [f".creonow/threads/线{n:02}.md" for n in range(15, 23)]
 
 
-@pytest.mark.parametrize("head", ["status: 也许", "planted: [1]", "names: [1]", "due: true"])
+@pytest.mark.parametrize(
+    "head", ["status: 也许", "planted: [1]", "names: [1]", "due: true", "planted: [9"]
+)
 async def test_a_thread_that_makes_no_sense_costs_itself(novel: Novel, head: str) -> None:
     novel.put(".creonow/threads/坏.md", f"---\n{head}\n---\n坏的。\n")
     novel.put(".creonow/threads/乱.md", b"\xff\xfe\xff")

@@ -233,6 +233,7 @@ async def test_files_rules_and_runs_in_a_server_that_writes(root: Path, mode: st
 async def test_errors_and_long_answers_tell_a_model_what_to_do_next(root: Path) -> None:
     write_files(root, {"chapters/03.md": "# 第3章\n\n" + "林远数着石阶，一级又一级。\n\n" * 900})
     async with connected(root) as client:
+        await text(client, "story_search", query="石阶")  # waits for the index
         reply = await client.call_tool("story_context", {"document": "chapters/03.md"})
         file_id = reply.structured_content["ref"]["id"]
         rest = await text(client, "context_grep", id=file_id, pattern="chapters.02", maxResults=1)

@@ -1,13 +1,14 @@
 // A fake of the module `electron`: enough of an app to run the README's main process.
 // The page that it loads calls the daemon, prints the answer, and quits.
 import { EventEmitter } from "node:events";
+import { join } from "node:path";
 import { makeIpcMain, openWindow } from "./electron.mjs";
 
 export const ipcMain = makeIpcMain();
 
 export const app = Object.assign(new EventEmitter(), {
   whenReady: () => Promise.resolve(),
-  getPath: () => "where the app's own data would be",
+  getPath: () => join(process.cwd(), "app data"),
   exit: (status) => process.exit(status),
   quit() {
     let prevented = false;

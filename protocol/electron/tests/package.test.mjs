@@ -1,7 +1,7 @@
 // The npm package: complete, with types, without a build step, and its README runs as printed.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -74,10 +74,13 @@ describe("packed, and installed in an empty folder,", () => {
     assert.deepEqual(["LICENSE", "README.md"].filter((path) => !files.includes(path)), []);
   });
 
-  test("the main process of the README runs as printed", PATIENCE, () => {
+  test("the main process of the README runs as printed, and the daemon has a folder of its own", PATIENCE, () => {
     write("main.mjs", printed("main.mjs"));
 
-    assert.equal(node(["main.mjs"]), "pong true\nquit\n");
+    const { CREONOW_USER_DATA_DIR: _, ...unnamed } = environment;
+    assert.equal(node(["main.mjs"], unnamed), "pong true\nquit\n");
+    assert.deepEqual(readdirSync(join(folder, "app data")), ["creonow"]);
+    assert.ok(existsSync(join(folder, "app data", "creonow", "logs", "main.log")));
   });
 
   test("the main process of the README says what is missing", PATIENCE, () => {

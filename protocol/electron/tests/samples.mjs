@@ -254,6 +254,12 @@ export const SAMPLES = [
   sample("viewer:skills", inProject, ({ items }) => items.some(({ id, valid }) => id === "builtin:continue" && valid)),
   sample("viewer:tree", inProject, ({ exists }) => exists),
   sample("viewer:write_down", ({ projectId }) => ({ projectId, kind: "note", name: "码头", text: "镇上没有码头。" }), ({ path }) => path === ".creonow/settings/码头.md"),
+  sample("viewer:file:read", ({ projectId }) => ({ projectId, path: ".creonow/settings/码头.md" }), ({ text }) => text.endsWith("镇上没有码头。\n")),
+  sample(
+    "viewer:file:write",
+    ({ projectId, data }) => ({ projectId, path: ".creonow/settings/码头.md", revision: data["viewer:file:read"].revision, edits: [{ from: 0, to: 0, text: "" }] }),
+    ({ revision }) => revision !== "",
+  ),
   sample("viewer:prove", { nonce: "0123456789abcdef".repeat(4) }, ({ proofs }) => proofs.length > 0),
   sample("ipc:invoke", { channel: "app:ping" }, ({ ok }) => ok),
 
