@@ -24,7 +24,7 @@ from benchmarks.novel import SPECIFIED, Size, make_project, write
 from benchmarks.peers import peers
 from benchmarks.programs.contest import PASSAGE_TOKENS, Work
 from creonowd.tokens.tables import packaged_encoding
-from creonowd.workspace.prices import (
+from creonowd.workspace.usage import (
     ModelPrice,
     TokenUse,
     cost_of,

@@ -16,7 +16,7 @@ from creonowd.context.assemble import Assembly, assemble
 from creonowd.context.budget import BudgetProfile, LayerBudget, LayerBudgets, allowances_of
 from creonowd.context.plan import ContextRules, Plan, SkillNeeds, place
 from creonowd.context.result import AssembleResult, ModelTarget, answer
-from creonowd.context.system_prompt import PrefixComparison
+from creonowd.context.stable_prefix import PrefixComparison
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.redaction import Redactor
 from creonowd.retrieval.project_index import Indexes

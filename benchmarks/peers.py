@@ -30,11 +30,10 @@ from creonowd.context.assemble import assemble
 from creonowd.context.fragment import Action, Layer
 from creonowd.context.result import AssembleResult, ModelTarget, answer
 from creonowd.context.source import Source
-from creonowd.context.system_prompt import PrefixComparison
+from creonowd.context.stable_prefix import PrefixComparison
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.model import Model
 from creonowd.redaction import Redactor
-from creonowd.sources.in_memory import InMemorySource, piece
 from creonowd.text import common_prefix
 from creonowd.tokens.tables import (
     SEPARATOR,
@@ -46,6 +45,7 @@ from creonowd.tokens.tables import (
 from creonowd.tokens.tokenizer import BpeTokenizer
 from scripts.environment import ROOT
 from testing.corpus import chinese, english, origin
+from testing.sources import InMemorySource, piece
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 INSTALLED = ROOT / ".bench"

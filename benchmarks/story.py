@@ -175,6 +175,7 @@ def _allusions(author: Author) -> list[Row]:
         ("allusions", known),
         ("further allusions", author.novel.further),
         ("held-out allusions", author.novel.held_out),
+        ("unseen allusions", author.novel.unseen),
     )
     rows: list[Row] = []
     for name, asked in sets:

@@ -17,7 +17,7 @@ from pathlib import Path
 from creonowd.tokens import Tokenizers, keep_head, keep_tail
 from creonowd.tokens.tables import ENCODINGS, KNOWN, packaged_encoding
 from creonowd.tokens.tokenizer import BpeTokenizer
-from creonowd.workspace.buffer import Buffer, Edit
+from creonowd.workspace.documents import Buffer, Edit
 from scripts.environment import ROOT
 from testing.corpus import chinese, english, origin
 
