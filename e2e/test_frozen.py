@@ -55,6 +55,10 @@ class Bare:
     def serve(self) -> list[str]:
         return self.command("serve", "--stdio", "--user-data", self.inside("user data"))
 
+    def agents(self) -> list[str]:
+        novel, data = self.inside("novel"), self.inside("agents' data")
+        return self.command("mcp", "--project", novel, "--user-data", data)
+
     def run(self, *arguments: str, status: int = 0) -> str:
         ran = subprocess.run(
             self.command(*arguments, "--user-data", self.inside("cli data")),
@@ -64,7 +68,7 @@ class Bare:
             timeout=PATIENCE,
         )
         assert ran.returncode == status, ran.stderr.decode()
-        return ran.stdout.decode()
+        return (ran.stdout or ran.stderr).decode()
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +79,10 @@ def folder() -> Path:
 
 @pytest.fixture
 def bare(folder: Path, tmp_path: Path) -> Bare:
+    return bare_place(folder, tmp_path)
+
+
+def bare_place(folder: Path, tmp_path: Path) -> Bare:
     is_root = sys.platform == "linux" and os.geteuid() == 0 and bool(shutil.which("chroot"))
     shutil.copytree(folder, tmp_path / "creonowd", copy_function=_link)
     shutil.copytree(ROOT / "e2e" / "sample", tmp_path / "novel")
@@ -187,6 +195,34 @@ def test_the_doctor_does_not_send_anyone_to_pip_there(bare: Bare) -> None:
     assert "app" in finding["remedy"]
 
 
+def test_what_it_was_built_without_is_not_looked_for_with_pip(bare: Bare) -> None:
+    said = bare.run("mcp", "--project", bare.inside("novel"), status=1)
+
+    assert "--with mcp" in said
+    assert "pip" not in said
+
+
+@pytest.mark.skipif(
+    "CREONOW_BUILT" not in os.environ, reason="only a release builds the folder for agents as well"
+)
+async def test_built_for_agents_it_serves_them_there(tmp_path: Path) -> None:
+    (built,) = _package("--with", "mcp")
+    bare = bare_place(built, tmp_path)
+    hello: dict[str, Any] = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    }
+
+    async with over_pipes(bare.agents(), BARE) as agent:
+        greeting = await agent.call("initialize", hello)
+        await agent.post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        outline = await agent.call("tools/call", {"name": "story_outline", "arguments": {}})
+
+    assert "story_outline" in greeting["instructions"]
+    assert CHAPTER in outline["content"][0]["text"]
+
+
 def test_the_manifest_lists_every_file_with_its_licence(folder: Path) -> None:
     manifest = _manifest(folder)
 
@@ -201,7 +237,15 @@ def test_the_manifest_lists_every_file_with_its_licence(folder: Path) -> None:
         if not (one["version"] and one["licence"] and one["texts"])
     ] == []
     assert not {"hypothesis", "openai", "playwright", "pytest", "requests"} & set(components)
-    assert str(ROOT) not in (folder / MANIFEST).read_text(encoding="utf-8")
+
+
+def test_no_file_of_it_names_the_place_where_it_was_built(folder: Path) -> None:
+    """A path of the builder is nobody's business, and another clone would make other bytes."""
+    place = str(ROOT).encode()
+
+    naming = [path for path in folder.rglob("*") if path.is_file() and place in path.read_bytes()]
+
+    assert naming == []
 
 
 def test_a_file_that_changed_came_or_went_is_found_by_the_manifest(bare: Bare) -> None:

@@ -23,6 +23,7 @@ BENCHMARKS = {
     "skills": "tokens that precise injection saves, and a run beside its assembly",
     "story": "future text, allusions, new chapters, people; [--before REVISION|none]",
     "tokens": "counting and cutting beside one encode; a keystroke beside a copy",
+    "viewer": "the writer's desk in Chromium: its first view, and from a key to the updated page",
 }
 
 

@@ -1,8 +1,10 @@
 """What every test here shares: a daemon in memory, and no deadline, for a slow machine is no defect.
 
-`scripts/fuzz` looks for longer than there is time for every day, with the profile `long`.
+`scripts/fuzz` looks for longer than there is time for every day, with the profile `long`;
+`scripts/windows`, where everything is slow, for a shorter time.
 """
 
+import gc
 import tempfile
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
@@ -20,6 +22,7 @@ from testing.clients import Client, in_memory, refuse_undeclared_errors
 
 settings.register_profile("creonowd", deadline=None, max_examples=50)
 settings.register_profile("long", deadline=None, max_examples=1000)
+settings.register_profile("short", deadline=None, max_examples=5)
 settings.load_profile("creonowd")
 refuse_undeclared_errors()
 
@@ -28,6 +31,13 @@ MEMORY = Path("/dev/shm")
 
 # The first index of a process loads numpy. Here that is done before any test has a deadline.
 assert loaded_index
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage rarely: it took a tenth of the time, over all that thousands of tests keep."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
 
 
 @pytest.fixture

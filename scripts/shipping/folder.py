@@ -22,8 +22,9 @@ from importlib.metadata import Distribution, distribution, distributions
 from pathlib import Path
 
 from creonowd import __version__
-from creonowd.cli.progress import ProgressLine
+from creonowd.cli.client import ProgressLine
 from creonowd.errors import Wording
+from creonowd.storage.locks import hold
 from scripts.environment import BIN, LOCK, ROOT, say
 from scripts.shipping.manifest import write_manifest
 from scripts.shipping.npm import lay_out_bridge, lay_out_platform_package
@@ -39,6 +40,7 @@ EXTRAS = tuple(
 ALWAYS = "ripgrep"
 EPOCH = 1_577_836_800
 STAMP = "inputs.sha256"
+BUILD_SECONDS = 600
 
 # tiktoken asks for requests only to download a table, and ours come with the package.
 UNUSED_LIBRARIES = ("requests",)
@@ -46,9 +48,11 @@ UNUSED_MODULES = (
     *("curses", "ensurepip", "idlelib", "lib2to3", "pydoc", "readline", "tkinter", "unittest"),
     "creonowd.testing",
     *("numpy.f2py", "numpy.fft", "numpy.ma", "numpy.polynomial", "numpy.random", "numpy.testing"),
+    *("numpy._core._multiarray_tests", "numpy._core._simd"),
 )
 # What is imported by a name that is made at run time, or found by looking into a package.
 HIDDEN_MODULES = ("anyio._backends._asyncio", "tiktoken_ext.openai_public")
+INSTALLATION_RECORDS = {"INSTALLER", "RECORD", "REQUESTED", "direct_url.json"}
 
 _PACKAGING = Wording("PyInstaller collects what the program needs", "PyInstaller 正在收集程序所需")
 
@@ -89,17 +93,22 @@ def platform_name() -> str:
 
 
 def ensure_folder(extras: Collection[str] = (ALWAYS,), *, force: bool = False) -> Path:
-    """Return the folder with these extras, built now unless it is up to date."""
+    """Return the folder with these extras, built now unless it is up to date.
+
+    Of two that ask at once one builds it, and the other waits for it.
+    """
     place = DIST / "-".join([platform_name(), *sorted(set(extras) - {ALWAYS})])
-    folder, stamp = place / "creonowd", place / STAMP
-    inputs = inputs_digest(extras)
-    if not force and stamp.is_file() and stamp.read_text(encoding="utf-8") == inputs:
-        return folder
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    say("Building the folder that needs no Python …")
-    build(folder, extras)
-    stamp.write_text(inputs, encoding="utf-8")
+    DIST.mkdir(exist_ok=True)
+    with hold(place.with_name(f"{place.name}.lock"), timeout_s=BUILD_SECONDS):
+        folder, stamp = place / "creonowd", place / STAMP
+        inputs = inputs_digest(extras)
+        if not force and stamp.is_file() and stamp.read_text(encoding="utf-8") == inputs:
+            return folder
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+        say("Building the folder that needs no Python …")
+        build(folder, extras)
+        stamp.write_text(inputs, encoding="utf-8")
     return folder
 
 
@@ -130,6 +139,7 @@ def build(folder: Path, extras: Collection[str]) -> None:
             say(ran.stderr)
             raise SystemExit(f"PyInstaller failed with status {ran.returncode}.")
         _drop_links(work / "dist" / "creonowd")
+        _drop_installation_records(work / "dist" / "creonowd")
         _strip(work / "dist" / "creonowd")
         shutil.move(work / "dist" / "creonowd", folder)
         origins = _origins(work / "build" / "creonowd" / "COLLECT-00.toc")
@@ -234,6 +244,13 @@ def _drop_links(folder: Path) -> None:
     """Remove links to libraries that their users find by themselves: npm packs no link."""
     for path in folder.rglob("*"):
         if path.is_symlink() and path.readlink().parts[0].endswith(".libs"):
+            path.unlink()
+
+
+def _drop_installation_records(folder: Path) -> None:
+    """Remove what says how and from where packages were installed: it names the place of the clone."""
+    for path in folder.glob("_internal/*.dist-info/*"):
+        if path.name in INSTALLATION_RECORDS:
             path.unlink()
 
 
