@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from creonowd.engine.services import Session
+from creonowd.providers.fake import Fake
 from creonowd.sources.extract import extract
 from testing.clients import Client
 from testing.novels import Novel, make_novel
@@ -52,7 +54,7 @@ async def test_an_extract_is_shown_before_anything_is_stored(novel: Novel) -> No
     assert not (novel.root / ".creonow").exists()
 
 
-async def test_the_cost_is_told_before_and_nothing_is_done(novel: Novel) -> None:
+async def test_the_cost_is_reported_before_and_nothing_is_done(novel: Novel) -> None:
     await novel.script({"text": WRITTEN})
 
     estimate = await call(novel, "summarise", documents=["第1章.md", "第2章.md"], dryRun=True)
@@ -66,7 +68,7 @@ async def test_the_cost_is_told_before_and_nothing_is_done(novel: Novel) -> None
     assert one["origin"] == "model"
 
 
-async def test_a_model_writes_and_its_words_are_told(novel: Novel) -> None:
+async def test_a_model_writes_and_its_words_enter_prompts(novel: Novel) -> None:
     await novel.script({"text": WRITTEN})
 
     await call(novel, "summarise", documents=["第5章.md"])
@@ -75,6 +77,30 @@ async def test_a_model_writes_and_its_words_are_told(novel: Novel) -> None:
 
     assert (shown["text"], shown["brief"], shown["origin"]) == (WRITTEN, "林远拿到了信。", "model")
     assert "决定北上" in prompt
+
+
+async def test_a_chapter_that_is_too_long_for_one_call_is_read_to_its_end(
+    novel: Novel, session: Session
+) -> None:
+    """Each of its parts is summarised, a secret across two of them is not sent, and then both."""
+    half = "林远在渡口等了很久，船夫没有来。\n\n" * 3000
+    novel.put("第7章.md", half + "password: hunter2-Zq81\n\n" + half + "最后，林远烧掉了信。\n")
+    await novel.script({"text": "等船。"}, {"text": "烧信。"}, {"text": WRITTEN})
+
+    estimate = await call(novel, "summarise", documents=["第7章.md"], dryRun=True)
+    await call(novel, "summarise", documents=["第7章.md"])
+    shown = await call(novel, "summary:get", documentId="第7章.md")
+
+    fake = await session.ai.open_provider(session.ai.chosen)
+    assert isinstance(fake, Fake)
+    first, second, joined = [sent.user for sent in fake.calls]
+    assert estimate["outputTokens"] == 3 * 700
+    assert shown["text"] == WRITTEN
+    assert "烧掉了信" not in first
+    assert "烧掉了信" in second
+    assert abs(len(first) - len(second)) < len(first) // 10
+    assert joined == "# 第7章\n\n等船。\n\n烧信。\n"
+    assert "hunter2" not in first + second
 
 
 async def test_a_model_that_comes_later_writes_in_place_of_extracts(novel: Novel) -> None:
@@ -263,7 +289,7 @@ async def test_a_link_out_of_the_project_is_neither_read_nor_written(
     assert list(outside.iterdir()) == []
 
 
-async def test_thousands_of_chapters_can_be_listed_and_told(client: Client, tmp_path: Path) -> None:
+async def test_thousands_of_chapters_can_be_listed_and_summed_up(client: Client, tmp_path: Path) -> None:
     files = {f"{n}.md": f"第{n}天，林远走了很远的路，遇见了许多人。" for n in range(1, 3001)}
     novel = await make_novel(client, tmp_path / "长", files, documentId="3000.md")
 
