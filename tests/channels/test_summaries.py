@@ -289,7 +289,9 @@ async def test_a_link_out_of_the_project_is_neither_read_nor_written(
     assert list(outside.iterdir()) == []
 
 
-async def test_thousands_of_chapters_can_be_listed_and_summed_up(client: Client, tmp_path: Path) -> None:
+async def test_thousands_of_chapters_can_be_listed_and_summed_up(
+    client: Client, tmp_path: Path
+) -> None:
     files = {f"{n}.md": f"第{n}天，林远走了很远的路，遇见了许多人。" for n in range(1, 3001)}
     novel = await make_novel(client, tmp_path / "长", files, documentId="3000.md")
 
