@@ -1,14 +1,20 @@
-"""A real Chromium for stories, with nothing but this machine to talk to."""
+"""A real Chromium for stories, with nothing but this machine to talk to, and the fixture `page`.
+
+It is apart from the other fixtures: pytest gets it only where nobody else has a `page`. So nothing of
+ours is imported before a browser starts.
+"""
 
 import contextlib
 import shutil
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from creonowd.settings import process_environment
+import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
+
+    from creonowd.testing.harness import StoryNovel
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 VARIABLE = "CREONOW_CHROMIUM"
@@ -35,6 +41,8 @@ class NoBrowserError(RuntimeError):
 @contextlib.contextmanager
 def chromium() -> "Generator[Browser]":
     """Start the Chromium of this machine, or the one that Playwright has installed."""
+    from creonowd.settings import process_environment
+
     try:
         from playwright.sync_api import Error, sync_playwright
     except ImportError:
@@ -51,3 +59,22 @@ def chromium() -> "Generator[Browser]":
             raise NoBrowserError(f"{NO_CHROMIUM}\n{error.message}") from None
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def creonow_browser() -> "Generator[Browser]":
+    """A Chromium for the stories of a module."""
+    try:
+        with chromium() as browser:
+            yield browser
+    except NoBrowserError as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+@pytest.fixture
+def page(creonow_browser: "Browser", novel: "StoryNovel") -> "Generator[Page]":
+    """A page of Playwright that shows the viewer on the novel."""
+    page = creonow_browser.new_page()
+    page.goto(novel.address())
+    yield page
+    page.close()

@@ -26,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
     if not config.pluginmanager.has_plugin(RIVAL):
-        config.pluginmanager.import_plugin("creonowd.testing.page")
+        config.pluginmanager.import_plugin("creonowd.testing.browser")
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ def run_pytest(place: Path, story: str, *arguments: str) -> "subprocess.Complete
 def test_pytest_loads_nothing_of_ours_for_someone_who_only_has_it_installed() -> None:
     code = (
         "import json, sys, pytest; before = set(sys.modules);"
-        "import creonowd.testing.plugin, creonowd.testing.page;"
+        "import creonowd.testing.plugin, creonowd.testing.browser;"
         "print(json.dumps(sorted(set(sys.modules) - before)))"
     )
 
@@ -44,7 +44,7 @@ def test_pytest_loads_nothing_of_ours_for_someone_who_only_has_it_installed() ->
         [sys.executable, "-c", code], env=environment(), capture_output=True, timeout=60, check=True
     )
 
-    ours = ["creonowd", "creonowd.testing", "creonowd.testing.page", "creonowd.testing.plugin"]
+    ours = ["creonowd", "creonowd.testing", "creonowd.testing.browser", "creonowd.testing.plugin"]
     assert json.loads(ran.stdout) == ours
 
 
