@@ -36,8 +36,7 @@ from creonowd.errors import (
     Wording,
     same_wording,
 )
-from creonowd.judge.judge import judge, rewrite_instruction
-from creonowd.judge.verdict import (
+from creonowd.judge.judge import (
     Criteria,
     Status,
     UncheckedCode,
@@ -45,6 +44,8 @@ from creonowd.judge.verdict import (
     add_missing,
     criteria_of,
     in_client_units,
+    judge,
+    rewrite_instruction,
     terms_of,
     verdict_without_judge,
 )

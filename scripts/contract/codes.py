@@ -6,7 +6,7 @@ from pathlib import Path
 from creonowd.context.fragment import Reason, Rule
 from creonowd.errors import CATALOGUE, WARNINGS, ErrorCode, WarningCode
 from creonowd.history.build_result import Step
-from creonowd.judge.verdict import UncheckedCode
+from creonowd.judge.judge import UncheckedCode
 from creonowd.redaction import vendor_keys
 from creonowd.redaction.all_rules import rules_for
 from scripts.contract.descriptions import member_descriptions
