@@ -15,7 +15,7 @@ from creonowd.threads import call_in_thread, check_stopped, in_thread
 from creonowd.tokens.boundaries import additive_points
 from creonowd.tokens.models import CountKind
 from creonowd.tokens.tokenizer import BoundTokenizer, Tokenizer, has_endless_run
-from creonowd.workspace.corrections import LearnedCounts
+from creonowd.workspace.budgets import LearnedCounts
 
 SLICE = 256 * 1024
 NEAR = 4096

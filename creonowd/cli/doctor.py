@@ -68,7 +68,7 @@ from creonowd.tokens.tables import (
     packaged_tables,
     verify,
 )
-from creonowd.workspace import budgets, corrections, projects, runs
+from creonowd.workspace import budgets, projects, runs
 from creonowd.workspace.constraints import Constraints
 from creonowd.workspace.creonow_tree import PROJECT_FILE, TREE, CreonowFolder, Tree
 from creonowd.workspace.projects import Project
@@ -614,7 +614,7 @@ def _budget_problem(path: Path) -> Wording | None:
 
 
 def _corrections_problem(path: Path) -> Wording | None:
-    corrections.load(path)
+    budgets.load_corrections(path)
     return None
 
 
@@ -894,7 +894,7 @@ STORED_FILES: tuple[tuple[str, Callable[[Path], Wording | None], Wording], ...] 
         Wording("The default serves; set the budget again.", "现用默认预算；请重新设置。"),
     ),
     (
-        corrections.FILE,
+        budgets.CORRECTIONS_FILE,
         _corrections_problem,
         Wording("It is kept aside, and learned anew.", "将另存该文件并重新学习。"),
     ),

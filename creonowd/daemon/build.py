@@ -40,10 +40,9 @@ from creonowd.sources.synopsis import Chapters, ChapterSummaries
 from creonowd.storage import atomic
 from creonowd.tokens import KnownTables, Tokenizers
 from creonowd.tokens.user_tables import list_tables
-from creonowd.workspace.budgets import Budgets
+from creonowd.workspace.budgets import Budgets, Corrections
 from creonowd.workspace.chats import Chats
 from creonowd.workspace.constraints import Constraints
-from creonowd.workspace.corrections import Corrections
 from creonowd.workspace.creonow_tree import Tree
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.file_edits import FileEdits

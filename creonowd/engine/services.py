@@ -42,10 +42,9 @@ from creonowd.sources.shared_reads import TOGETHER, ReadRounds, SharedReads
 from creonowd.sources.synopsis import Chapters, ChapterSummaries
 from creonowd.threads import LoopTurns
 from creonowd.tokens import Tokenizers
-from creonowd.workspace.budgets import Budgets
+from creonowd.workspace.budgets import Budgets, Corrections
 from creonowd.workspace.chats import Chats
 from creonowd.workspace.constraints import Constraints
-from creonowd.workspace.corrections import Corrections
 from creonowd.workspace.creonow_tree import ProjectFile, Tree
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.file_edits import FileEdits
