@@ -59,6 +59,31 @@ def test_what_is_typed_survives_a_constraint_that_changed_elsewhere(viewer: View
     assert kept[0]["text"] == "我写的"
 
 
+def test_a_rule_from_elsewhere_moves_neither_focus_nor_caret_in_the_drawer(viewer: Viewer) -> None:
+    """Type in the middle of a field and go to a button; both stay what they are while rules come."""
+    viewer.drawer("rules")
+    field = viewer.at("#new-rule")
+    field.fill("还没加上的")
+    for _ in range(3):
+        field.press("ArrowLeft")
+    viewer.daemon.call(
+        "constraints:create", viewer.project | {"constraint": {"text": "别人的规则"}}
+    )
+    expect(viewer.layer("rules")).to_contain_text("别人的规则")
+
+    viewer.page.keyboard.type("新")
+
+    expect(field).to_have_value("还没新加上的")
+    remove = viewer.at("#rules-box .item").first.get_by_role("button", name="删除")
+    remove.focus()
+    viewer.daemon.call("constraints:create", viewer.project | {"constraint": {"text": "又一条"}})
+    expect(viewer.layer("rules")).to_contain_text("又一条")
+    expect(remove).to_be_focused()
+    viewer.page.keyboard.press("Enter")
+    expect(viewer.at("#toast")).to_contain_text("已删除：")
+    expect(remove).to_be_focused()
+
+
 def test_a_constraint_deleted_elsewhere_can_be_added_again(viewer: Viewer) -> None:
     viewer.drawer("rules")
     listed = viewer.daemon.call("constraints:list", viewer.project)["constraints"]

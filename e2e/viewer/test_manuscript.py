@@ -88,6 +88,24 @@ def test_a_draft_is_saved_to_the_real_file_and_taken_back(viewer: Viewer) -> Non
     assert secret not in "".join(viewer.traffic)
 
 
+def test_what_is_typed_while_the_file_is_written_is_not_lost(viewer: Viewer) -> None:
+    path = viewer.root / CHAPTER
+    before = path.read_text(encoding="utf-8")
+    viewer.put_caret(0)
+    viewer.page.keyboard.type("先写的。")
+    expect(viewer.at("#save-file")).to_be_visible()
+
+    viewer.at("#save-file").evaluate("(one) => one.click()")
+    viewer.page.keyboard.type("后写的。")
+
+    expect(viewer.at("#toast")).to_contain_text("已写入文件")
+    expect(viewer.at("#text-note")).to_contain_text("草稿副本")
+    expect(viewer.layer("immediate")).to_contain_text("先写的。后写的。")
+    viewer.at("#save-file").click()
+    viewer.wait_until(lambda: path.read_text(encoding="utf-8") == f"先写的。后写的。{before}")
+    expect(viewer.at("#text-note")).to_be_empty()
+
+
 def test_chinese_is_composed_without_a_half_word_in_the_prompt(viewer: Viewer) -> None:
     viewer.put_caret(0)
     keyboard: Any = viewer.page.context.new_cdp_session(viewer.page)

@@ -24,7 +24,7 @@ export function eye({ kind, sourceRef, name, inject, revision, problem }) {
   if (problem || !inject || !["person", "note"].includes(kind)) return null;
   const next = MODES[(MODES.indexOf(inject) + 1) % MODES.length];
   const label = string("eyeLabel", name, string(`inject ${inject}`), string(`inject ${next}`));
-  return h("button", { type: "button", class: `eye ${inject}`, "data-key": `eye:${sourceRef}`, "data-inject": inject, "aria-label": label, title: label,
+  return h("button", { type: "button", class: `eye ${inject}`, "data-key": `eye:${sourceRef}`, "data-inject": inject, "data-revision": revision, "aria-label": label, title: label,
     onclick: () => setMode({ sourceRef, name, revision }, next) }, drawing(inject));
 }
 
@@ -105,7 +105,7 @@ function showForm({ title, fields, focus, write, done, isWide = false }) {
   const problem = h("p", { class: "message bad", role: "alert" });
   box.setAttribute("aria-label", title);
   box.classList.toggle("wide", isWide);
-  fill(box, h("form", { class: "write-down", onsubmit: async (event) => {
+  box.replaceChildren(h("form", { class: "write-down", onsubmit: async (event) => {
     event.preventDefault();
     const answer = await write();
     if (!answer.ok) {

@@ -28,18 +28,28 @@ function furnish(element, attributes, children) {
 /** Make a button that looks like a link unless `class` says otherwise. */
 export const button = (label, onclick, attributes = {}) => h("button", { type: "button", onclick, ...attributes }, label);
 
-/** Put new children into an element; what had the focus keeps it, if it has an id or a key. */
+/** Put new children into an element, unless they look like those that are there: a button that is replaced while the
+    author presses it would not hear of it. What had the focus keeps it. */
 export function fill(element, ...children) {
+  const made = document.createDocumentFragment();
+  made.append(...present(children));
+  const before = [...element.childNodes];
+  if (before.length === made.childNodes.length && before.every((one, at) => one.isEqualNode(made.childNodes[at]))) return;
   const focused = element.contains(document.activeElement) ? document.activeElement : null;
-  element.replaceChildren(...present(children));
-  if (!focused || document.contains(focused)) return;
-  const { id, dataset } = focused;
-  const again = id ? byId(id) : dataset.key && byKey(dataset.key, element);
-  if (again) again.focus({ preventScroll: true });
+  element.replaceChildren(made);
+  if (focused && !document.contains(focused)) focusAgain(focused, element);
 }
 
-/** Put new children into an element only if what they are made of has changed: a button that is replaced while the
-    author presses it would not hear of it. */
+/** Give the focus to what has taken the place of an element: by its id, its key or its words. */
+function focusAgain(lost, within) {
+  const { id, dataset, tagName } = lost;
+  const words = (one) => one.getAttribute("aria-label") ?? one.textContent;
+  const again = id ? byId(id) : dataset.key ? byKey(dataset.key, within) : [...within.querySelectorAll(tagName)].find((one) => words(one) === words(lost));
+  again?.focus({ preventScroll: true });
+  if (again && lost.selectionStart !== null && lost.selectionStart !== undefined) again.setSelectionRange(lost.selectionStart, lost.selectionEnd);
+}
+
+/** Put new children into an element only if what they are made of has changed. */
 export function fillChanged(element, madeOf, make) {
   const signature = JSON.stringify([madeOf, document.documentElement.lang]);
   if (element.signature === signature) return;

@@ -9,8 +9,10 @@ import { invoke } from "./rpc.js";
 import { signal, when } from "./signals.js";
 import { takeBack, toast } from "./undo.js";
 
-/** `base` is the file as it was read, `edits` all that was typed since; `version` counts what was synced, 0 means nothing. */
-const open = { documentId: "", base: null, version: 0, unsent: [], edits: [], problem: null, movedOn: false, isNew: false };
+/** `base` is the file as it was read, `edits` all that was typed since, `synced` how many of them the daemon has; `version`
+    counts what was synced, 0 means nothing. */
+const FRESH = { base: null, version: 0, synced: 0, problem: null, movedOn: false, isNew: false };
+const open = { documentId: "", ...FRESH, unsent: [], edits: [] };
 let sending = Promise.resolve();
 
 export const isScratch = () => open.version > 0;
@@ -20,8 +22,7 @@ export const openProblem = () => open.problem;
 export async function openDocument(documentId, { cursor, anchor } = {}) {
   await closeScratch();
   const answer = await invoke("context:document:read", { projectId: place.projectId, documentId });
-  Object.assign(open, { documentId, base: answer.ok ? answer.data : null, version: 0, unsent: [], edits: [], movedOn: false, isNew: false });
-  open.problem = answer.ok ? null : answer.error;
+  Object.assign(open, { documentId, ...FRESH, ...(answer.ok ? { base: answer.data } : { problem: answer.error }), unsent: [], edits: [] });
   const text = answer.ok ? answer.data.text : "";
   const at = Math.min(cursor ?? text.length, text.length);
   openText(text, { cursor: at, anchor: Math.min(anchor ?? at, text.length), isLocked: !answer.ok });
@@ -32,7 +33,7 @@ export async function openDocument(documentId, { cursor, anchor } = {}) {
 
 /** Begin a document that has no file yet; it is a scratch copy from the first key on. */
 export function beginDocument(documentId) {
-  Object.assign(open, { documentId, base: { text: "", revision: "", length: 0, writable: false }, version: 0, unsent: [], edits: [], problem: null, movedOn: false, isNew: true });
+  Object.assign(open, { documentId, ...FRESH, base: { text: "", revision: "", length: 0, writable: false }, isNew: true, unsent: [], edits: [] });
   openText("");
   go({ documentId, cursor: 0, anchor: 0 });
   signal("document", documentId);
@@ -52,21 +53,24 @@ async function closeScratch() {
 }
 
 /** Send what was typed since the last time; requests that follow see it. */
-export function sendTyped() {
-  if (!open.unsent.length && !(open.isNew && !open.version)) return sending;
-  const edits = open.unsent.flatMap(editsOf);
-  open.unsent = [];
-  open.edits.push(...edits);
-  sending = sending.then(() => sync(edits));
+export const sendTyped = () => inTurn(sync);
+
+/** Do some work once what was asked before is done: a save and what is typed meanwhile must not meet. */
+function inTurn(work) {
+  sending = sending.then(work);
   return sending;
 }
 
-async function sync(edits) {
-  const { documentId, version } = open;
-  const from = version ? { baseVersion: version, edits } : fromTheFile();
+async function sync() {
+  const { documentId, version, edits } = open;
+  edits.push(...open.unsent.flatMap(editsOf));
+  open.unsent = [];
+  const upTo = edits.length;
+  if (upTo === open.synced && (version || !open.isNew)) return;
+  const from = version ? { baseVersion: version, edits: edits.slice(open.synced) } : fromTheFile();
   const answer = await invoke("context:document:sync", { projectId: place.projectId, documentId, version: version + 1, ...from });
-  if (open.documentId !== documentId) return;
-  if (answer.ok) open.version = version + 1;
+  if (open.edits !== edits) return;
+  if (answer.ok) Object.assign(open, { version: version + 1, synced: upTo });
   else if (answer.error.code !== "DISCONNECTED") toast(errorText(answer.error));
   showHead();
 }
@@ -77,38 +81,50 @@ const fromTheFile = () => (open.isNew ? { text: currentText() } : { baseRevision
 /** After a new connection the daemon has forgotten the scratch copy: send all of it again. */
 export async function resend() {
   if (!open.version) return;
-  await sending;
-  open.version = 0;
-  await sync([]);
+  await inTurn(() => {
+    Object.assign(open, { version: 0, synced: 0 });
+    return sync();
+  });
 }
 
 /** Files changed on the disk: follow the one that is open, or say so if the author has typed meanwhile. */
 export async function fileChanged(paths = [open.documentId]) {
-  if (!open.documentId || open.isNew) return;
-  if (open.version) {
-    open.movedOn ||= paths.includes(open.documentId);
-    showHead();
-    return;
+  if (!open.documentId || open.isNew || !paths.includes(open.documentId)) return;
+  await inTurn(follow);
+}
+
+async function follow() {
+  const { documentId, edits } = open;
+  const answer = await invoke("context:document:read", { projectId: place.projectId, documentId });
+  if (open.edits !== edits || !answer.ok || answer.data.revision === open.base?.revision) return;
+  if (edits.length || open.unsent.length) open.movedOn = true;
+  else {
+    Object.assign(open, { base: answer.data, problem: null });
+    go(followText(answer.data.text));
   }
-  const answer = await invoke("context:document:read", { projectId: place.projectId, documentId: open.documentId });
-  if (!answer.ok || open.version || answer.data.revision === open.base?.revision) return;
-  open.base = answer.data;
-  open.problem = null;
-  go(followText(answer.data.text));
   showHead();
 }
 
 /** Write what was typed into the real file. */
 async function save() {
-  await sendTyped();
+  sendTyped();
+  await inTurn(write);
+}
+
+/** Write the edits of now; those that come while the file is written belong to the file as it is then. */
+async function write() {
   const { documentId, base, edits } = open;
-  if (edits.some((one) => one.text.includes(MASK))) return toast(string("maskTyped"));
+  const saved = edits.slice();
+  if (!saved.length) return undefined;
+  if (saved.some((one) => one.text.includes(MASK))) return toast(string("maskTyped"));
   const target = { projectId: place.projectId, documentId };
-  const answer = await invoke("context:document:write", { ...target, revision: base.revision, edits });
+  const answer = await invoke("context:document:write", { ...target, revision: base.revision, edits: saved });
   if (!answer.ok) return toast(errorText(answer.error));
   await invoke("context:document:close", target);
   const read = await invoke("context:document:read", target);
-  Object.assign(open, { version: 0, edits: [], base: read.ok ? read.data : base, movedOn: false });
+  if (open.edits !== edits) return undefined;
+  edits.splice(0, saved.length);
+  Object.assign(open, { version: 0, synced: 0, base: read.ok ? read.data : base, movedOn: false });
   showHead();
   focusText();
   return toast(string("savedFile"), async () => {

@@ -1,7 +1,7 @@
 // The rules, edited in place. What the author typed is kept when someone else has saved first; a deleted rule can come back.
 
-import { button, fill, h } from "./dom.js";
-import { errorText, string } from "./language.js";
+import { button, byId, byKey, h, patch } from "./dom.js";
+import { errorText, locale, string } from "./language.js";
 import { place } from "./place.js";
 import { invoke } from "./rpc.js";
 import { signal } from "./signals.js";
@@ -14,6 +14,7 @@ let drafts = new Map();
 let loaded = { projectId: "", constraints: [], revision: "" };
 let wide = false;
 let sought = "";
+let added = 0; // how many new rules were added: the row of the next one is empty again
 let message = { text: () => "", tone: "" };
 
 /** Load the rules of the project. */
@@ -26,22 +27,41 @@ export async function loadRules() {
   signal("drawer-contents");
 }
 
+/** Show the rules; a row that did not change stays as it is, with what is being typed in it. */
 export function showRules(box) {
   const found = sought ? loaded.constraints.filter((one) => one.text.toLowerCase().includes(sought)) : loaded.constraints;
-  const rows = found.slice(0, wide ? found.length : SHOWN).map(row);
   const deleted = [...drafts.keys()].filter((id) => id && !loaded.constraints.some((one) => one.id === id));
-  const finder = loaded.constraints.length > 8 ? h("input", { type: "search", id: "find-rule", value: sought, "aria-label": string("findRule"), placeholder: string("findRule"), oninput: (event) => {
-    sought = event.target.value.trim().toLowerCase();
-    showRules(box);
-  } }) : null;
-  fill(box, finder, ...(rows.length ? rows : [h("p", { class: "faint" }, string("noRules"))]),
-    rows.length < found.length ? button(string("showAll", found.length), () => {
-      wide = true;
-      showRules(box);
-    }, { class: "link" }) : null,
-    ...deleted.map(deletedRow), newRow(), h("p", { id: "rules-message", class: `message ${message.tone}`, role: "alert" }, message.text()));
-  finder?.setSelectionRange(sought.length, sought.length);
+  const shown = wide ? found : found.slice(0, SHOWN);
+  const parts = [
+    loaded.constraints.length > 8 ? { key: "finder", render: () => finder(box) } : null,
+    ...shown.map((item, at) => ({ key: `rule:${item.id}`, sign: [item, at, theirs(item)], render: () => row(item, at) })),
+    shown.length ? null : { key: "none", render: () => h("p", { class: "faint" }, string("noRules")) },
+    shown.length < found.length ? { key: "all", sign: found.length, render: () => allButton(box, found.length) } : null,
+    ...deleted.map((id) => ({ key: `deleted:${id}`, sign: drafts.get(id).text, render: () => deletedRow(id) })),
+    { key: "new", sign: added, render: newRow },
+    { key: "message", sign: [message.text(), message.tone], render: () => h("p", { id: "rules-message", class: `message ${message.tone}`, role: "alert" }, message.text()) },
+  ];
+  patch(box, parts.filter(Boolean), { key: (one) => one.key, sign: (one) => JSON.stringify([one.sign, locale()]), render: (one) => one.render() });
 }
+
+/** Return the text that a rule has elsewhere, if the author has typed over another one. */
+function theirs({ id, text }) {
+  const draft = drafts.get(id);
+  return draft && draft.from !== text ? text : null;
+}
+
+function finder(box) {
+  const field = h("input", { type: "search", id: "find-rule", value: sought, "aria-label": string("findRule"), placeholder: string("findRule"), oninput: () => {
+    sought = field.value.trim().toLowerCase();
+    showRules(box);
+  } });
+  return field;
+}
+
+const allButton = (box, count) => button(string("showAll", count), () => {
+  wide = true;
+  showRules(box);
+}, { class: "link" });
 
 function row(item, at) {
   const isLocked = item.source === "kg";
@@ -53,11 +73,10 @@ function row(item, at) {
     } });
   const saveButton = h("button", { type: "submit", class: "small", hidden: !draft }, string("save"));
   const save = () => write("constraints:update", { constraintId: item.id, patch: { text: field.value } }, item.id);
-  const isMoved = draft && draft.from !== item.text;
   return h("form", { class: "item", onsubmit: submits(save) }, field, saveButton,
-    button(string("remove"), () => remove(item), { class: "small", disabled: isLocked, "aria-label": `${string("remove")}: ${item.text}` }),
+    button(string("remove"), () => remove(item), { class: "small", disabled: isLocked, "data-key": `delete:${item.id}`, "aria-label": `${string("remove")}: ${item.text}` }),
     isLocked ? h("p", { class: "faint" }, string("fromGraph")) : null,
-    isMoved ? h("p", { class: "theirs" }, string("nowIs", item.text), " ", button(string("takeTheirs"), () => discard(item.id), { class: "link" })) : null);
+    theirs(item) === null ? null : h("p", { class: "theirs" }, string("nowIs", item.text), " ", button(string("takeTheirs"), () => discard(item.id), { class: "link" })));
 }
 
 /** Make the row of a text whose rule someone else has deleted; it can be added as a new one. */
@@ -93,8 +112,12 @@ function discard(id) {
 
 /** Delete a rule; undo puts the same rule back where it was. */
 async function remove(item) {
+  const at = loaded.constraints.findIndex((one) => one.id === item.id);
+  const hadFocus = document.activeElement?.dataset.key === `delete:${item.id}`;
   const answer = await write("constraints:delete", { constraintId: item.id }, item.id);
   if (!answer.ok) return;
+  const next = loaded.constraints[Math.min(at, loaded.constraints.length - 1)];
+  if (hadFocus) ((next && byKey(`delete:${next.id}`)) || byId("new-rule"))?.focus({ preventScroll: true });
   toast(string("ruleDeleted", item.text), async () => {
     const isBack = await takeBack(answer.data.undo);
     await loadRules();
@@ -110,6 +133,7 @@ async function write(channel, payload, id) {
   const { projectId, revision } = loaded;
   const answer = await invoke(channel, { projectId, ...payload, expectedRevision: revision });
   if (answer.ok) drafts.delete(id);
+  if (answer.ok && id === NEW) added += 1;
   message = { text: () => "", tone: "" };
   await loadRules();
   const isConflict = !answer.ok && CONFLICTS.has(answer.error.code) && loaded.revision !== revision;

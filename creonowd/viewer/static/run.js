@@ -125,19 +125,21 @@ function choices() {
   ];
 }
 
-/** Write the answer into the text; only what is taken is remembered. */
+/** Write the answer into the text at once, so that what is done next finds it there; only what is taken is remembered. */
 async function take() {
   const { done, text } = state;
-  const answer = await invoke("ai:run:accept", { projectId: place.projectId, runId: done.runId });
-  if (!answer.ok) return toast(errorText(answer.error));
   takeAnswer(text);
   Object.assign(state, { done: null, text: "" });
   show();
-  return toast(string("taken"), async () => {
-    await invoke("ai:run:discard", { projectId: place.projectId, runId: done.runId });
+  const accepted = invoke("ai:run:accept", { projectId: place.projectId, runId: done.runId });
+  toast(string("taken"), async () => {
     undoTyping();
+    await accepted;
+    await invoke("ai:run:discard", { projectId: place.projectId, runId: done.runId });
     refresh();
   });
+  const answer = await accepted;
+  if (!answer.ok) toast(errorText(answer.error));
 }
 
 /** Drop the answer; no later prompt remembers it. */

@@ -27,12 +27,12 @@ export function sinceLastTime() {
 
 export function showSince() {
   const box = byId("since");
-  const { baseline, baselineIs, shown } = inspection;
+  const { baseline, baselineIs } = inspection;
   if (!box.firstElementChild) box.append(h("p", { class: "since-head" }), h("div", { class: "pieces" }), h("div", { class: "more" }));
   const rows = sinceLastTime();
   fill(box.children[0], string(`since ${baselineIs}`, time(baseline.at)), " ",
     rows.length ? button(string("compareFromHere"), () => {
-      compareFrom(shown, "marked");
+      compareFrom(inspection.shown, "marked");
       signal("inspected", "author");
     }, { class: "link" }) : null);
   const listed = all ? rows : rows.slice(0, SHOWN);

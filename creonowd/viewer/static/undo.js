@@ -1,6 +1,6 @@
 // What was done in the desk and can be undone: a short note with a button, and ⌘Z outside the text.
 
-import { byId, button, fill } from "./dom.js";
+import { byId, button } from "./dom.js";
 import { errorText, string } from "./language.js";
 import { place } from "./place.js";
 import { invoke } from "./rpc.js";
@@ -14,8 +14,8 @@ export function toast(text, undo) {
   const entry = undo ? { undo } : null;
   if (entry) done.push(entry);
   const box = byId("toast");
-  fill(box, text, entry ? button(string("undo"), () => undoEntry(entry), { class: "small" }) : null,
-    button("×", close, { class: "close", "aria-label": string("close") }));
+  const undoes = entry ? [button(string("undo"), () => undoEntry(entry), { class: "small" })] : [];
+  box.replaceChildren(text, ...undoes, button("×", close, { class: "close", "aria-label": string("close") }));
   box.hidden = false;
   clearTimeout(timer);
   timer = setTimeout(hide, SHOWN_MS);
