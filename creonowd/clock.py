@@ -5,8 +5,10 @@ Neither may end up in a prompt.
 
 import secrets
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 _ID_LENGTH = 20
@@ -94,7 +96,14 @@ def make_clock(*, deterministic: bool) -> Clock:
     return SteppingClock() if deterministic else SystemClock()
 
 
+def utc_time(ms: int) -> datetime:
+    """Return milliseconds since the epoch as a time in UTC.
+
+    Windows' own conversion, which `fromtimestamp` uses, ends with the year 3000.
+    """
+    return EPOCH + timedelta(milliseconds=ms)
+
+
 def iso(ms: int) -> str:
     """Format milliseconds since the epoch as ISO 8601 in UTC: `2026-01-31T12:00:00.000Z`."""
-    moment = datetime.fromtimestamp(ms / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return utc_time(ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")

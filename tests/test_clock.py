@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from creonowd.clock import Clock, SteppingClock, SystemClock
+from creonowd.clock import Clock, SteppingClock, SystemClock, iso
 
 
 @pytest.mark.parametrize("clock", [SystemClock(), SteppingClock()])
@@ -35,3 +35,10 @@ def test_time_moves_forward() -> None:
 
     assert clock.monotonic() <= clock.monotonic()
     assert clock.now_ms() > 1_600_000_000_000
+
+
+def test_a_time_is_written_the_same_on_every_system() -> None:
+    """Windows' own conversion knows neither a time before 1970 nor the year 9999."""
+    assert iso(-1) == "1969-12-31T23:59:59.999Z"
+    assert iso(1_794_960_000_001) == "2026-11-18T00:00:00.001Z"
+    assert iso(253_402_300_799_999) == "9999-12-31T23:59:59.999Z"

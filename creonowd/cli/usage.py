@@ -10,6 +10,9 @@ from creonowd.errors import Language, Wording
 from creonowd.settings import console_language, user_data_dir
 
 BAR_WIDTH = 20
+# Windows has no local time before 1970 and after the year 3000, and nothing was recorded then.
+FIRST_DAY = date(1970, 1, 2)
+LAST_DAY = date(2999, 12, 30)
 KEYS = ("day", "project", "skill", "model", "purpose")
 LONGEST_KEY = 40
 MOST_LOST = 5
@@ -42,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.since is not None:
         payload["from"] = _milliseconds(arguments.since)
     if arguments.until is not None:
-        payload["to"] = _milliseconds(arguments.until + timedelta(days=1))
+        payload["to"] = _milliseconds(min(arguments.until, LAST_DAY) + timedelta(days=1))
     with connect(user_data_dir(arguments.user_data)) as client:
         report = client.request("ai:usage", payload)
     if arguments.json:
@@ -61,8 +64,10 @@ def _day(text: str) -> date:
 
 
 def _milliseconds(day: date) -> int:
-    """Return when a day begins here."""
-    return max(0, int(datetime(day.year, day.month, day.day).astimezone().timestamp() * 1000))
+    """Return when a day begins here; of one outside what every system knows, the nearest."""
+    known = max(FIRST_DAY, min(day, LAST_DAY + timedelta(days=1)))
+    begins = datetime(known.year, known.month, known.day).astimezone()
+    return int(begins.timestamp() * 1000)
 
 
 def _lines(report: UsageReply, *, chinese: bool) -> Iterator[str]:

@@ -10,7 +10,7 @@ not listed has no price, and the sums name it.
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import timedelta, timezone
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -22,6 +22,7 @@ import structlog
 from anyio import to_thread
 from msgspec import Meta
 
+from creonowd.clock import utc_time
 from creonowd.errors import DaemonError, ErrorCode, disk_errors
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json
@@ -286,7 +287,7 @@ def lost_by_source(
 def day_of(at_ms: int, utc_offset_minutes: int = 0) -> str:
     """Return the day of a time, such as 2026-11-18, that many minutes east of UTC."""
     zone = timezone(timedelta(minutes=utc_offset_minutes))
-    return datetime.fromtimestamp(at_ms / 1000, zone).date().isoformat()
+    return utc_time(at_ms).astimezone(zone).date().isoformat()
 
 
 def _cost_of_loss(price: ModelPrice, record: UsageRecord) -> float:
@@ -316,7 +317,7 @@ def _time(record: UsageRecord) -> int:
 
 
 def _month(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m")
+    return f"{utc_time(at_ms):%Y-%m}"
 
 
 def _months_before(month: str, count: int) -> str:

@@ -86,6 +86,12 @@ def test_json_is_for_scripts_and_days_bound_what_counts(user_data: Path) -> None
     assert nothing.stdout.decode() == "No call to a model is recorded.\n"
 
 
+def test_days_that_no_calendar_of_a_system_has_bound_nothing(user_data: Path) -> None:
+    wide = creonowd(user_data, "usage", "--json", "--from", "0001-01-01", "--to", "9999-12-31")
+
+    assert json.loads(wide.stdout)["total"]["calls"] == 3
+
+
 def test_a_day_that_is_none_and_prices_that_make_no_sense_are_errors(user_data: Path) -> None:
     bad_day = creonowd(user_data, "usage", "--from", "yesterday")
     (user_data / "prices.json").write_text("{", encoding="utf-8")
