@@ -61,7 +61,7 @@ def test_the_home_folder_and_keys_of_one_user_do_not_reach_the_file(tmp_path: Pa
     own = Redactor(home, ["open sesame"])
     logs.configure(tmp_path, Settings(), redactor=own)
     log = structlog.stdlib.get_logger("part")
-    log.error(f"open sesame at {home}", exc_info=ValueError("open sesame"))
+    log.error("open sesame at %s", home, exc_info=ValueError("open sesame"))
 
     text = (tmp_path / "logs" / "main.log").read_text(encoding="utf-8")
 
