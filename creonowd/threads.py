@@ -25,8 +25,8 @@ P = ParamSpec("P")
 _signal: ContextVar["StopSignal | None"] = ContextVar("stop signal", default=None)
 
 
-class StoppedError(Exception):
-    """The work was stopped; nobody waits for its result."""
+class StoppedError(BaseException):
+    """The work was stopped; nobody waits for its result. Like a cancellation, it is no failure."""
 
 
 class StopSignal:

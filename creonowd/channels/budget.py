@@ -137,7 +137,8 @@ def _count(tokenizer: Tokenizer, text: str) -> tuple[int, Wording | None]:
 def count_in_slices(count: Callable[[str], int], text: str) -> int:
     """Count a long text slice by slice, cut where counts add up; end if nobody waits for it any more.
 
-    What has no such place in it, as a million times the same letter, is one slice.
+    What has no such place in it, as a million times the same letter, is one slice; the tokenizer
+    looks inside it whether to end.
     """
     tokens = start = 0
     look = SLICE

@@ -16,6 +16,7 @@ import anyio
 import anyio.to_thread
 
 from creonowd.errors import Wording
+from creonowd.threads import check_stopped
 from creonowd.tokens.boundaries import is_plain, is_word_letter
 from creonowd.tokens.models import PACKAGED, KnownTables
 from creonowd.tokens.tables import (
@@ -50,6 +51,12 @@ MOST_COMPOSED = 4
 MOST_BYTES = 4
 """How many bytes a code point has, and so how many tokens it is cut into, at most."""
 CHARACTERS_PER_THREAD = 16_384
+LONG_CALL = 65_536
+"""How many code points are encoded in one call; it takes some 20 ms and cannot be stopped."""
+SEAM_END = 256
+"""How many tokens before the end of a call may be others with more text behind them."""
+_SEAMS = tuple(range(2 * SEAM_END, 2 * SEAM_END + 16))
+"""How many tokens before the end of a call the next one may begin."""
 
 _RARE = re.compile(r"[\u2e80-\u2fff\u3400-\u4dbf\ua000-\ua95f\U00010000-\U0010ffff]")
 _TOKENS_PER_ASCII = 0.27
@@ -133,12 +140,49 @@ class BpeTokenizer:
         runs = [match.span() for match in _endless_runs(text)]
         edges = [(0, 0), *runs, (len(text), len(text))]
         between = (text[end:start] for (_, end), (start, _) in pairwise(edges))
-        tokens = sum(weigh(self._encoding.encode_ordinary(self._read(part))) for part in between)
+        tokens = sum(weigh(self._encode(self._read(part))) for part in between)
         return tokens + sum(_count_bytes(text[start:end]) for start, end in runs)
 
     def spell(self, tokens: list[int]) -> bytes:
         """Return the bytes that tokens stand for."""
         return self._encoding.decode_bytes(tokens)
+
+    def _encode(self, text: str) -> list[int]:
+        """Encode a text in calls that are short, so that the work can be stopped between two of them.
+
+        A call begins where a token of the one before began, and must go on as that one did. Tokens
+        of which each two neighbours are such that no merge joins them are those of the whole text.
+        """
+        tokens: list[int] = []
+        start, size = 0, LONG_CALL
+        while start + size < len(text):
+            check_stopped()
+            part = self._encoding.encode_ordinary(text[start : start + size])
+            seam = self._seam(part, text, start + size, size)
+            if seam is None:
+                size *= 2
+                continue
+            kept, start = seam
+            tokens += part[:kept]
+            size = LONG_CALL
+        check_stopped()
+        return tokens + self._encoding.encode_ordinary(text[start:])
+
+    def _seam(self, part: list[int], text: str, end: int, size: int) -> tuple[int, int] | None:
+        """Find where the next call can begin: how many tokens stay, and the position behind them.
+
+        `part` are the tokens of the text before `end`.
+        """
+        for back in _SEAMS:
+            tail = part[-back:]
+            spelled = self.spell(tail)
+            if len(tail) < back or len(spelled) >= size or _is_continuation(spelled[0]):
+                continue
+            start = end - len(spelled.decode("utf-8", "replace"))
+            ahead = self._encoding.encode_ordinary(text[start : end + LONG_CALL // 16])
+            if ahead[: back - SEAM_END] == tail[:-SEAM_END]:
+                return len(part) - back, start
+        return None
 
     def _read(self, text: str) -> str:
         """Return a text as the model reads it."""
@@ -202,9 +246,11 @@ class BoundTokenizer:
         # Only where it makes a difference to the neighbour: this is slow.
         asked = (begins[1:] == _Edge.UNKNOWN) & self._feels_right[ids[:-1]]
         for at in (np.flatnonzero(asked) + 1).tolist():
+            check_stopped()
             begins[at] = _first_edge(self.base.spell(tokens[at : at + MOST_BYTES]))
         asked = (ends[:-1] == _Edge.UNKNOWN) & self._feels_left[ids[1:]]
         for at in np.flatnonzero(asked).tolist():
+            check_stopped()
             ends[at] = _last_edge(self.base.spell(tokens[max(0, at + 1 - MOST_BYTES) : at + 1]))
         nothing = np.array([_Edge.NOTHING], np.uint8)[: len(ids)]
         lefts = self._lefts[begins, np.concatenate((nothing, ends[:-1]))]

@@ -3,6 +3,7 @@
 import random
 import subprocess
 import sys
+import threading
 import unicodedata
 import zlib
 from collections.abc import Callable
@@ -14,11 +15,13 @@ import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
 
+from creonowd.threads import call_in_thread
 from creonowd.tokens import Tokenizers
 from creonowd.tokens.tables import SEPARATOR, packaged_encoding, packaged_tables, verify
 from creonowd.tokens.tokenizer import (
     CHARACTERS_PER_THREAD,
     IDLE_S,
+    LONG_CALL,
     count_in_background,
     has_endless_run,
 )
@@ -76,6 +79,51 @@ def test_only_one_run_of_nine_hundred_thousand_is_endless(one: str) -> None:
     assert not has_endless_run(f"前{below}后{below}")
     assert has_endless_run(f"前{below}后{enough}")
     assert not has_endless_run("夜" * 1_000_000)
+
+
+UNBROKEN = (
+    "a" * 20_000,
+    "夜" * 20_000,
+    "ก" * 20_000,
+    " " * 20_000 + "x",
+    "\n" * 20_000,
+    *("".join(random.Random(7).choices(letters, k=20_000)) for letters in (
+        "etaoinshrdlu", "aBcD", "0123456789", "夜雨林远苏晴鬱龘", "👨\u200d👩👍🏽🇩🇪", "aB1 .,\n\t's中ก😀\u0301\r/",
+    )),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_a_text_without_a_break_is_counted_in_calls_that_add_up(
+    encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = [tokenizer(encoding).count(text) for text in UNBROKEN]
+    monkeypatch.setattr("creonowd.tokens.tokenizer.LONG_CALL", 3_000)
+
+    assert [tokenizer(encoding).count(text) for text in UNBROKEN] == whole
+
+
+@pytest.mark.anyio
+async def test_the_count_of_a_letter_of_megabytes_ends_when_nobody_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counter = tokenizer("o200k_base")
+    begun, calls = threading.Event(), 0
+    encode = tiktoken.Encoding.encode_ordinary
+
+    def encode_one(encoding: tiktoken.Encoding, text: str) -> list[int]:
+        nonlocal calls
+        calls += 1
+        begun.set()
+        return encode(encoding, text)
+
+    monkeypatch.setattr(tiktoken.Encoding, "encode_ordinary", encode_one)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lambda: call_in_thread(counter.count, "a" * 9_000_000))
+        await anyio.to_thread.run_sync(begun.wait)
+        tasks.cancel_scope.cancel()
+
+    assert calls < 9_000_000 // LONG_CALL
 
 
 @pytest.mark.parametrize("encoding", ALL_TABLES)
