@@ -5,12 +5,14 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Generator
+from pathlib import Path
 
 import anyio
 import pytest
 
 from creonowd.daemon import run
 from creonowd.rpc.requests import Metrics
+from testing.clients import environment
 
 FAULTS = """
 import resource
@@ -42,6 +44,23 @@ def test_large_texts_find_the_memory_of_the_last_ones_still_there() -> None:
         pytest.skip("this C library keeps memory by itself")
 
     assert faults("keep_freed_memory()") < 500
+
+
+def test_garbage_is_collected_by_itself_once_the_services_are_loaded(tmp_path: Path) -> None:
+    script = (
+        "import gc, sys, pathlib\n"
+        "from creonowd.daemon import run\n"
+        "async def report(metrics): print(gc.isenabled(), file=sys.stderr)\n"
+        "run.collect_garbage = report\n"
+        "run.serve(run.Options(pathlib.Path(sys.argv[1]), output=1))\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "data")]
+
+    ran = subprocess.run(
+        command, input=b"", env=environment(), capture_output=True, check=True, timeout=60
+    )
+
+    assert b"True" in ran.stderr.split(), ran.stderr
 
 
 class Knot:
