@@ -34,8 +34,6 @@ BARE: dict[str, str] = {"PATH": ""} | (
     {"SYSTEMROOT": os.environ["SYSTEMROOT"]} if os.name == "nt" else {}
 )
 
-pytestmark = pytest.mark.xdist_group("frozen")
-
 
 class Bare:
     """A place with the folder and the sample novel in it, and a way to run programs there."""

@@ -30,8 +30,6 @@ PATIENCE = 120
 PING = b'{"jsonrpc":"2.0","id":1,"method":"app:ping"}\n'
 CHAPTER = "chapters/03-水文站.md"
 
-pytestmark = pytest.mark.xdist_group("package")
-
 
 class Installed:
     """A place with creonowd in it and the sample novel beside it."""

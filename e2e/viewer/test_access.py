@@ -23,8 +23,6 @@ SAMPLE_SHOWS = {
 }
 SAMPLE = [sys.executable, "-m", "creonowd", "view", "--sample"]
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 
 def test_an_address_works_once_and_leaves_no_token_behind(
     browser: Browser, daemon: Harness, viewer: Viewer

@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Browser, expect
 
 from creonowd.testing.harness import Harness
@@ -14,8 +13,6 @@ CHAPTER = {
     "cursorPosition": 0,
     "skillId": "builtin:continue",
 }
-
-pytestmark = pytest.mark.xdist_group("another browser")
 
 
 def test_a_rule_added_in_the_page_is_in_the_next_prompt_and_a_deleted_one_comes_back(

@@ -15,8 +15,6 @@ from e2e.viewer.page import Viewer
 
 SECRET = "sk-proj-Q7fK2mX9pL4vB8nT1wZ6cR3yH5dJ0sGa"
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 
 def test_the_page_follows_files_that_change(viewer: Viewer) -> None:
     expect(viewer.layer("rules")).not_to_contain_text("不写梦境")

@@ -9,8 +9,6 @@ from e2e.viewer.page import Viewer
 
 CHAPTER = "chapters/03-水文站.md"
 
-pytestmark = pytest.mark.xdist_group("another browser")
-
 
 def test_an_edge_that_is_dragged_is_a_what_if_until_it_is_kept(viewer: Viewer) -> None:
     before = viewer.daemon.call("context:budget:get", viewer.project)

@@ -54,8 +54,6 @@ FAINT = """([text, edges]) => {
   return faint;
 }"""
 
-pytestmark = pytest.mark.xdist_group("another browser")
-
 
 @pytest.mark.parametrize("look", LOOKS, ids="-".join)
 def test_the_desk_is_legible_and_fits(

@@ -3,14 +3,11 @@
 import re
 from typing import Any
 
-import pytest
 from playwright.sync_api import Dialog, expect
 
 from e2e.viewer.page import Viewer
 
 CHAPTER = "chapters/03-水文站.md"
-
-pytestmark = pytest.mark.xdist_group("another browser")
 
 
 def test_caret_and_selection_are_the_place_of_the_prompt(viewer: Viewer) -> None:

@@ -45,8 +45,6 @@ QUESTIONS = (
     ("Zanzibar", "not_in_project", "Write it down"),
 )
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 
 @pytest.fixture(scope="module")
 def forty(

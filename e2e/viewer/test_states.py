@@ -14,8 +14,6 @@ from websockets.sync.server import ServerConnection, serve
 from creonowd.testing.harness import Harness
 from e2e.viewer.page import Viewer
 
-pytestmark = pytest.mark.xdist_group("another browser")
-
 
 @pytest.fixture
 def own_daemon(tmp_path: Path) -> Generator[Harness]:

@@ -13,8 +13,6 @@ SECRET = "sk-THIS_SHOULD_BE_REDACTED"
 INSTRUCTION = "写到灯亮为止"
 CHAPTER = "chapters/03-水文站.md"
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 
 @pytest.mark.requirement("CN-018", "CN-046", "CN-050", "CN-056", "CN-057", "CN-058", "CN-059")
 @pytest.mark.requirement("CN-060", "CN-061", "CN-062", "CN-063", "CN-064", "CN-065", "CN-066")
