@@ -293,7 +293,8 @@ RANKED_IN_VAIN = Wording(
     "{0} is left out: it is number {1} of {2}, and none of them had room.",
     "没带上{0}：它排第 {1}（共 {2}），一个也放不下。",
 )
-MORE_WOULD_DO = Wording(" {} more tokens would do.", "再多 {} 个 token 就放得下。")
+ONE_MORE_WOULD_DO = Wording(" One more token would do.", "再多 1 个 token 就放得下。")
+MORE_WOULD_DO = Wording(" {:,} more tokens would do.", "再多 {:,} 个 token 就放得下。")
 NO_ROOM = Wording("{0} is left out: there was no room.", "没带上{0}：放不下。")
 FAULT = Wording(
     "{0} was never considered: its file cannot be used{1}.", "从未考虑{0}：它的文件无法使用{1}。"

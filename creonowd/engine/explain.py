@@ -24,6 +24,7 @@ from creonowd.context.explanation import (
     IS_NOWHERE,
     IS_SHORTENED,
     MORE_WOULD_DO,
+    ONE_MORE_WOULD_DO,
     RANKED,
     RANKED_IN_VAIN,
     Cause,
@@ -361,7 +362,7 @@ class _Inquiry:
             said = RANKED if taken else RANKED_IN_VAIN
             sentence = self._say(said, shown, rank, len(ranked), len(taken))
         if missing is not None:
-            sentence += self._say(MORE_WOULD_DO, missing)
+            sentence += self._say(ONE_MORE_WOULD_DO if missing == 1 else MORE_WOULD_DO, missing)
         return SubjectAnswer(
             **fields,
             sentence=sentence,

@@ -19,6 +19,7 @@ from anyio import to_thread
 
 from creonowd.clock import Clock
 from creonowd.context.fragment import TO_THE_END, Extent, Fragment, FragmentKind, Layer, Place
+from creonowd.context.language import ManuscriptLanguage, count_words
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import FAR_CHAPTERS, NEAR_CHAPTERS, Document, Need, Summary
 from creonowd.context.source import SourceQuery, SourceResult
@@ -609,7 +610,8 @@ def _chapter_fragment(path: str, text: str, start: int) -> Fragment:
 
 
 def _line(path: str, text: str) -> str:
-    return f"- {join_lines(file_stem(path))}：{join_lines(text)}"
+    colon = ": " if count_words(text).majority is ManuscriptLanguage.ENGLISH else "："
+    return f"- {join_lines(file_stem(path))}{colon}{join_lines(text)}"
 
 
 def _near_fragment(number: int, path: str, text: str) -> Fragment:

@@ -160,7 +160,7 @@ def test_numbers_have_their_plural_forms_and_separators(viewer: Viewer) -> None:
           const {listing, string, switchLanguage} = await import("/language.js");
           const say = () => [0, 1, 2, 1234].map((count) => [string("matches", count), string("people", count)]);
           const chinese = say();
-          const list = listing(["甲", "乙", "7 章"]);
+          const list = [listing(["甲", "乙", "7 章"]), string("chapterRunsMore", "1、3")];
           switchLanguage();
           return [chinese, say(), list, listing(["a", "b", "c"])];
         }"""
@@ -174,6 +174,6 @@ def test_numbers_have_their_plural_forms_and_separators(viewer: Viewer) -> None:
             ["2 matches", "2 people"],
             ["1,234 matches", "1,234 people"],
         ],
-        "甲、乙和 7 章",
+        ["甲、乙和 7 章", "第 1、3 章等"],
         "a, b and c",
     ]

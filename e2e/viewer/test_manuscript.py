@@ -169,6 +169,48 @@ def test_a_draft_survives_a_change_of_the_file_and_says_so(viewer: Viewer) -> No
     expect(viewer.text).to_have_text("别人写的。")
 
 
+def test_a_draft_waits_while_another_chapter_is_read(viewer: Viewer) -> None:
+    """Also where it was put away and its file has changed; a click on its own bar leaves it alone."""
+    path = viewer.root / CHAPTER
+    before = path.read_text(encoding="utf-8")
+    viewer.put_caret(0)
+    viewer.page.keyboard.type("我的草稿。")
+    expect(viewer.at("#save-file")).to_be_visible()
+
+    viewer.at("#chapters .chapter").last.locator(".track").click()
+    expect(viewer.text).to_contain_text("我的草稿。")
+    viewer.at("#chapters .chapter").first.click()
+    expect(viewer.at("#document-title")).to_have_text(re.compile("第一章"))
+    expect(viewer.at("#toast")).to_contain_text("草稿还在")
+    expect(viewer.text).not_to_contain_text("我的草稿。")
+    viewer.at("#chapters .chapter").last.click()
+
+    expect(viewer.text).to_contain_text("我的草稿。")
+    expect(viewer.at("#text-note")).to_contain_text("草稿副本")
+    viewer.text.press("Control+Home")
+    viewer.page.keyboard.type("又一句。")
+    expect(viewer.layer("immediate")).to_contain_text("又一句。我的草稿。")
+    viewer.at("#save-file").click()
+    viewer.wait_until(lambda: path.read_text(encoding="utf-8") == f"又一句。我的草稿。{before}")
+
+
+def test_a_draft_that_waits_is_shown_although_its_file_has_changed(viewer: Viewer) -> None:
+    viewer.put_caret(0)
+    viewer.page.keyboard.type("我的草稿。")
+    expect(viewer.at("#save-file")).to_be_visible()
+    viewer.at("#chapters .chapter").first.click()
+    expect(viewer.at("#document-title")).to_have_text(re.compile("第一章"))
+    viewer.write(CHAPTER, "别人写的。\r\n")
+
+    viewer.at("#chapters .chapter").last.click()
+
+    expect(viewer.text).to_contain_text("我的草稿。")
+    expect(viewer.at("#text-note")).to_contain_text("文件在别处改过")
+    expect(viewer.layer("immediate")).to_contain_text("我的草稿。")
+    viewer.at("#text-actions").get_by_role("button", name="放弃").click()
+    expect(viewer.text).to_have_text("别人写的。")
+
+
 def test_names_are_underlined_and_what_is_not_seen_is_dimmed(viewer: Viewer) -> None:
     viewer.write(".creonow/characters/沈青禾.md", "---\nname: 沈青禾\ninject: never\n---\n医生。\n")
     viewer.write(CHAPTER, "开头的一段。\n\n" * 600 + "老周看见沈青禾。")

@@ -105,6 +105,7 @@ def test_the_answer_is_in_view_in_a_smaller_window_and_in_chinese(
 ) -> None:
     forty.page.set_viewport_size({"width": width, "height": 800})
     try:
+        expect(forty.at("#chapters .here")).to_be_in_viewport(ratio=1)
         for about in ("Fitzwilliam Darcy", "Zanzibar", "Elizabeth Bennet"):
             answer = ask(forty, about)
             expect(answer.locator(".answer-sentence")).to_be_in_viewport(ratio=1)
@@ -158,7 +159,13 @@ def test_a_passage_that_is_left_out_says_its_rank_and_room_can_be_made(forty: Vi
 
 def test_room_is_made_for_what_is_left_out_and_that_is_undone(forty: Viewer) -> None:
     answer = ask(forty, "Almanac")
-    expect(answer.locator(".answer-sentence")).to_contain_text(re.compile(r"\d+ more tokens"))
+    sentence = answer.locator(".answer-sentence")
+    expect(sentence).to_contain_text(re.compile(r"[\d,]+ more tokens"))
+    (missing,) = re.findall(r"([\d,]+) more tokens", sentence.inner_text())
+    figure = (
+        f"Make room for {missing}: raise the budget to {6000 + int(missing.replace(',', '')):,}"
+    )
+    expect(answer.locator(".remedies")).to_contain_text(figure)
 
     answer.get_by_role("button", name="Make room").click()
 

@@ -147,7 +147,7 @@ async def test_what_is_left_out_says_its_rank_and_what_is_missing(
     assert [one["name"] for one in out["ahead"]] == ["钥匙", "渡口"]
     budget = 6000 + out["missingTokens"]
     assert {"do": "raise_budget", "totalBudgetTokens": budget} in out["remedies"]
-    assert str(out["missingTokens"]) in out["sentence"]
+    assert f" {out['missingTokens']:,} more tokens" in out["sentence"]
     richer = {"profile": {"totalBudgetTokens": budget}}
     assert (await ask(client, story, "井", skillId=None, whatIf=richer))["verdict"] == "in"
 

@@ -49,9 +49,11 @@ export function showMap() {
     sign: ([title, kind]) => JSON.stringify([string(title), ...ofKind(kind).map((one) => [one, stateOf(one.sourceRef)])]), render: group });
   fill(byId("map-legend"), ...STATES.map((state) => h("span", {}, h("i", { class: `key ${state}` }), string(state))),
     documents.some(isTold) ? h("span", { class: "wide" }, h("i", { class: "told" }, "≈"), string("told")) : null);
-  if (mustReveal) byId("chapters").querySelector(".here")?.scrollIntoView({ block: "nearest", inline: "center" });
+  if (mustReveal) revealHere();
   if (coverage) mustReveal = false;
 }
+
+const revealHere = () => byId("chapters").querySelector(".here")?.scrollIntoView({ block: "nearest", inline: "center" });
 
 const isTold = ({ told }) => told === "full" || told === "brief";
 
@@ -114,6 +116,7 @@ export function stateOf(sourceRef) {
 }
 
 when(["inspected", "language"], showMap);
+addEventListener("resize", revealHere); // the map becomes a strip in a narrower window
 when("document", () => {
   mustReveal = true;
   showMap();

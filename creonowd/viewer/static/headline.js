@@ -68,14 +68,14 @@ function seenParts({ wordsBefore, wordsAfter, people, notes, rules, passages, pa
 function unseenParts({ wordsBefore, unseen = [] }, result) {
   return [
     wordsBefore.notSeen ? link(string("firstWords", wordsBefore.notSeen), () => toText(result, "unseen")) : null,
-    unseen.length ? link(string(unseen.reduce((sum, one) => sum + one.count, 0) === 1 ? "chapterRun" : "chapterRuns", runsOf(unseen)),
-      () => signal("ask", unseen[0].first)) : null,
+    unseen.length ? link(runsOf(unseen), () => signal("ask", unseen[0].first)) : null,
   ].filter(Boolean);
 }
 
 function runsOf(unseen) {
   const runs = unseen.map(runOf);
-  return runs.length > RUNS ? string("andOthers", runs.slice(0, RUNS).join(string("comma"))) : listing(runs);
+  if (runs.length > RUNS) return string("chapterRunsMore", runs.slice(0, RUNS).join(string("comma")));
+  return string(unseen.length === 1 && unseen[0].count === 1 ? "chapterRun" : "chapterRuns", listing(runs));
 }
 
 const runOf = ({ firstNumber, lastNumber, count }) => (count === 1 ? String(firstNumber) : `${firstNumber}–${lastNumber}`);

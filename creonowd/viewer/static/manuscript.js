@@ -309,6 +309,23 @@ export function selectParagraph() {
 export const focusText = () => view.focus();
 export const hasFocus = () => view.hasFocus;
 export const findInText = () => openSearchPanel(view);
+/** Return the editor with its caret and all that can be undone in it, to be shown again later. */
+export const textState = () => view.state;
+
+/** Show a document again as it was. */
+export function setText(state) {
+  view.setState(state);
+  showAnswer(null);
+  translateText();
+  revealCaret();
+}
+
+/** Return the text with the line ends of the file. */
+export function fileText() {
+  const found = new Set(view.state.field(returns));
+  return found.size ? currentText().split("").map((one, at) => (found.has(at) ? `\r${one}` : one)).join("") : currentText();
+}
+
 export const currentText = () => view.state.doc.toString();
 
 /** Speak the language of the page. */

@@ -3,7 +3,7 @@
 import { titleOf } from "./bookMap.js";
 import { byId, button, fillChanged } from "./dom.js";
 import { errorText, string } from "./language.js";
-import { caret, currentText, editsOf, focusText, followText, openText } from "./manuscript.js";
+import { caret, editsOf, fileText, focusText, followText, openText, select, setText, textState } from "./manuscript.js";
 import { go, MASK, place } from "./place.js";
 import { invoke } from "./rpc.js";
 import { signal, when } from "./signals.js";
@@ -12,28 +12,52 @@ import { takeBack, toast } from "./undo.js";
 /** `base` is the file as it was read, `edits` all that was typed since, `synced` how many of them the daemon has; `version`
     counts what was synced, 0 means nothing. */
 const FRESH = { base: null, version: 0, synced: 0, problem: null, movedOn: false, isNew: false };
-const open = { documentId: "", ...FRESH, unsent: [], edits: [] };
+const open = { projectId: "", documentId: "", ...FRESH, unsent: [], edits: [] };
+/** The drafts of documents that are not open now; each waits until the author comes back to it. */
+const drafts = new Map();
 let sending = Promise.resolve();
 
 export const isScratch = () => open.version > 0;
 export const openProblem = () => open.problem;
 
-/** Read a document and show it; the caret goes to `cursor`, or to the end. */
-export async function openDocument(documentId, { cursor, anchor } = {}) {
-  await closeScratch();
-  const answer = await invoke("context:document:read", { projectId: place.projectId, documentId });
-  Object.assign(open, { documentId, ...FRESH, ...(answer.ok ? { base: answer.data } : { problem: answer.error }), unsent: [], edits: [] });
+/** Read a document and show it; the caret goes to `cursor`, or to the end. A draft that is open stays as it is. */
+export async function openDocument(documentId, { cursor, anchor = cursor } = {}) {
+  await sendTyped();
+  const { projectId } = place;
+  if (open.edits.length && keyOf(open) === keyOf({ projectId, documentId })) return cursor !== undefined && select(anchor, cursor);
+  await putDraftAway();
+  const answer = await invoke("context:document:read", { projectId, documentId });
+  const draft = drafts.get(keyOf({ projectId, documentId }));
+  if (draft && answer.ok) return openDraft(draft, answer.data, { cursor, anchor });
+  Object.assign(open, { projectId, documentId, ...FRESH, ...(answer.ok ? { base: answer.data } : { problem: answer.error }), unsent: [], edits: [] });
   const text = answer.ok ? answer.data.text : "";
   const at = Math.min(cursor ?? text.length, text.length);
   openText(text, { cursor: at, anchor: Math.min(anchor ?? at, text.length), isLocked: !answer.ok });
-  go({ documentId, ...caret() });
-  signal("document", documentId);
+  return opened();
+}
+
+function opened() {
+  go({ documentId: open.documentId, ...caret() });
+  signal("document", open.documentId);
   showHead();
+}
+
+const keyOf = ({ projectId, documentId }) => `${projectId} ${documentId}`;
+
+/** Go on with a draft where the author left it. */
+async function openDraft(draft, file, { cursor, anchor }) {
+  drafts.delete(keyOf(draft));
+  const { text, ...kept } = draft;
+  Object.assign(open, kept, { version: 0, synced: 0, unsent: [], movedOn: file.revision !== draft.base.revision });
+  setText(text);
+  if (cursor !== undefined) select(anchor, cursor);
+  await sendTyped();
+  opened();
 }
 
 /** Begin a document that has no file yet; it is a scratch copy from the first key on. */
 export function beginDocument(documentId) {
-  Object.assign(open, { documentId, ...FRESH, base: { text: "", revision: "", length: 0, writable: false }, isNew: true, unsent: [], edits: [] });
+  Object.assign(open, { projectId: place.projectId, documentId, ...FRESH, base: { text: "", revision: "", length: 0, writable: false }, isNew: true, unsent: [], edits: [] });
   openText("");
   go({ documentId, cursor: 0, anchor: 0 });
   signal("document", documentId);
@@ -42,14 +66,26 @@ export function beginDocument(documentId) {
 
 /** Drop what was typed and show the file again. */
 export async function discardScratch() {
+  await closeScratch();
+  Object.assign(open, { edits: [], unsent: [] });
   await openDocument(open.documentId, caret());
   focusText();
 }
 
+/** Keep what was typed for when the author comes back to this document; the daemon forgets it until then. */
+async function putDraftAway() {
+  if (!open.version || !open.edits.length) return closeScratch();
+  drafts.set(keyOf(open), { ...open, text: textState() });
+  toast(string("draftWaits", titleOf(open.documentId)));
+  return closeScratch();
+}
+
 async function closeScratch() {
-  if (!open.version) return;
   await sending;
-  await invoke("context:document:close", { projectId: place.projectId, documentId: open.documentId });
+  if (!open.version) return;
+  const { projectId, documentId } = open;
+  await invoke("context:document:close", { projectId, documentId });
+  open.version = 0;
 }
 
 /** Send what was typed since the last time; requests that follow see it. */
@@ -75,8 +111,12 @@ async function sync() {
   showHead();
 }
 
-/** All that was typed, as edits of the file: a whole text would put masks in the place of secrets. */
-const fromTheFile = () => (open.isNew ? { text: currentText() } : { baseRevision: open.base.revision, edits: open.edits });
+/** All that was typed, as edits of the file: a whole text would put masks in the place of secrets. Of a file that has
+    changed since there is only the whole text. */
+function fromTheFile() {
+  const isWhole = open.isNew || (open.movedOn && !open.base.secrets?.length);
+  return isWhole ? { text: fileText() } : { baseRevision: open.base.revision, edits: open.edits };
+}
 
 /** After a new connection the daemon has forgotten the scratch copy: send all of it again. */
 export async function resend() {
@@ -155,7 +195,7 @@ function actions() {
 }
 
 addEventListener("beforeunload", (event) => {
-  if (isScratch()) event.preventDefault();
+  if (isScratch() || drafts.size) event.preventDefault();
 });
 when("typed", (update) => open.unsent.push(update));
 when(["inspected", "subjects-loaded", "language"], showHead);

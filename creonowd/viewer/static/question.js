@@ -116,9 +116,9 @@ function jump({ places, sourceRef }) {
   return signal("source", sourceRef);
 }
 
-function remedy({ do: what, sourceRef, totalBudgetTokens, path, inject, line, ignoreFile, skillId, documentId, position, name }, answer) {
-  const make = REMEDIES[what];
-  return make ? make({ sourceRef, totalBudgetTokens, path, inject, line, ignoreFile, skillId, documentId, position, name: name ?? answer.name }) : null;
+/** Make the button of a remedy; what it does not say itself is taken from the answer. */
+function remedy({ do: what, ...said }, { name, missingTokens }) {
+  return REMEDIES[what]?.({ name, missingTokens, ...said }) ?? null;
 }
 
 const later = (work) => async () => {
@@ -128,8 +128,8 @@ const later = (work) => async () => {
 
 const REMEDIES = {
   pin: ({ sourceRef, name }) => button(string("pin"), () => setPin({ sourceRef, name, content: "" }, true), previewOf(sourceRef)),
-  raise_budget: ({ totalBudgetTokens }) => (totalBudgetTokens
-    ? button(string("makeRoomTo", totalBudgetTokens), later(() => raiseBudget(totalBudgetTokens)))
+  raise_budget: ({ totalBudgetTokens, missingTokens }) => (totalBudgetTokens
+    ? button(string("makeRoomTo", missingTokens, totalBudgetTokens), later(() => raiseBudget(totalBudgetTokens)))
     : button(string("openBudget"), () => signal("drawer", "budget-box"))),
   set_inject: ({ path, inject, name }) => button(string("setInject", string(`inject ${inject}`)), later(() => setMode({ sourceRef: path, name }, inject))),
   fix_file: ({ path, line }) => button(string(line ? "fixFileAt" : "fixFile", line), () => signal("mend", { path, line })),
