@@ -55,7 +55,7 @@ MOST_CELLS = 1_000_000
 CLOSE = 2e-6
 
 Numbers = NDArray[np.uint64]
-Places = NDArray[np.uint32]
+Places = NDArray[np.unsignedinteger]
 Levels = NDArray[np.uint8]
 Rows = NDArray[np.int64]
 Scores = NDArray[np.float64]
@@ -140,10 +140,17 @@ class TermSegment(NamedTuple):
         lengths = ((np.int64, passages), (np.uint64, terms), (np.uint32, terms + 1))
         start = _CHECKSUM_BYTES + 24
         arrays: list[NDArray[np.generic]] = []
-        for kind, length in (*lengths, (np.uint32, places), (np.uint8, places)):
+        for kind, length in (*lengths, (_place_kind(passages), places), (np.uint8, places)):
             arrays.append(np.frombuffer(data, kind, length, start))
             start += arrays[-1].nbytes
+        if start != len(data):
+            raise ValueError("The arrays are those of another version.")
         return cls(*arrays)  # pyright: ignore[reportArgumentType]
+
+
+def _place_kind(passages: int) -> type[np.unsignedinteger]:
+    """Return the narrowest type for the places of so many passages: half of an index are places."""
+    return np.uint16 if passages <= 1 << 16 else np.uint32
 
 
 def _checksum(data: bytes | memoryview) -> bytes:
@@ -197,8 +204,10 @@ def _sorted_segment(
     levels: Levels,
 ) -> TermSegment:
     """Sort postings by term, then by falling level, then by place; one number holds all three."""
-    order = which.astype(np.uint64) << np.uint64(_PLACE_BITS + _LEVEL_BITS)
-    order |= (LEVELS - 1 - levels).astype(np.uint64) << np.uint64(_PLACE_BITS)
+    order = which.astype(np.uint64)
+    order <<= np.uint64(_LEVEL_BITS)
+    order |= LEVELS - 1 - levels
+    order <<= np.uint64(_PLACE_BITS)
     order |= places
     order.sort()
     used = (
@@ -211,7 +220,7 @@ def _sorted_segment(
         passages=passages,
         terms=terms[is_used],
         starts=starts,
-        places=order.astype(np.uint32),
+        places=order.astype(_place_kind(len(passages))),
         levels=level.astype(np.uint8),
     )
 

@@ -92,8 +92,10 @@ class LoadedIndex:
         self.terms = TermIndex(len(self.rows), segments, numbering)
         self._chosen: Memo[frozenset[str], Mask] = Memo(KEPT_BYTES, _weigh)
         self._factors: Memo[Nearness, Scores] = Memo(KEPT_BYTES, _weigh)
+        # Nothing here refers back to the index, so that its arrays are freed when another replaces it.
+        size = len(self.rows)
         self._allusions: Memo[SearchScope, Allusions] = Memo(
-            KEPT_BYTES, lambda _scope, _allusions: 5000 + len(self.rows)
+            KEPT_BYTES, lambda _scope, _allusions: 5000 + size
         )
         self._alluded: Memo[tuple[SearchScope, tuple[str, ...]], dict[str, Allusion]] = Memo(
             KEPT_SCENES
@@ -106,13 +108,14 @@ class LoadedIndex:
 
     def allusions_in(self, scope: SearchScope) -> Allusions:
         """Return what sentences allude to in a scope, kept for as long as the scope is."""
+        alluded = self._alluded
+
+        def kept(scene: tuple[str, ...]) -> dict[str, Allusion]:
+            return alluded.get((scope, scene), dict[str, Allusion])
 
         def make() -> Allusions:
             documents = sum(path in self._rows_in for path in scope.documents)
             return Allusions(self.terms_in(scope), self._documents, documents, kept)
-
-        def kept(scene: tuple[str, ...]) -> dict[str, Allusion]:
-            return self._alluded.get((scope, scene), dict[str, Allusion])
 
         return self._allusions.get(scope, make)
 

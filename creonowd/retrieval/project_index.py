@@ -15,7 +15,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import structlog
@@ -315,6 +315,7 @@ class ProjectIndex:
             with self._database.write() as connection:
                 loader.save(connection)
             self._loaded_generation = self._database.generation
+            _return_freed_memory()
         return done
 
     def _load(self) -> "IndexLoader":
@@ -351,6 +352,16 @@ class ProjectIndex:
     def _read_texts(self, numbers: Iterable[int]) -> dict[int, StoredText]:
         with self._database.read() as connection:
             return stored_texts(connection, numbers)
+
+
+def _return_freed_memory() -> None:
+    """Give the system back what was freed, where glibc would keep it: 75 MB after 25 MB of text."""
+    if sys.platform == "linux":
+        import ctypes
+
+        trim: Any = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
 
 
 Match = tuple[int, float]

@@ -1,7 +1,10 @@
 """An index in memory is that of the database, however it came to be there."""
 
+import gc
+import weakref
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -138,3 +141,28 @@ def test_arrays_take_little_more_than_the_text(tmp_path: Path):
 def test_a_segment_of_another_length_is_refused():
     with pytest.raises(ValueError, match="damaged"):
         TermSegment.from_bytes(b"short")
+
+
+def test_a_segment_with_places_of_another_width_is_refused(tmp_path: Path):
+    database = index_of(tmp_path, a="风雪", b="船到江心。")
+    *_, (segment, _) = load(database).terms.parts
+    wide = segment._replace(places=segment.places.astype(np.uint32))
+
+    assert TermSegment.from_bytes(segment.to_bytes()).places.tolist() == segment.places.tolist()
+    with pytest.raises(ValueError, match="another version"):
+        TermSegment.from_bytes(wide.to_bytes())
+
+
+def test_an_index_that_was_replaced_is_freed_at_once(tmp_path: Path):
+    """Its arrays are as large as the text: they must not wait for a collection of garbage."""
+    loaded = load(index_of(tmp_path, a="风雪夜归人。", b="船到江心。"))
+    scope = SearchScope(documents=frozenset(loaded.paths))
+    loaded.held_allusions(scope, ("船到江心。",))
+    index, terms = weakref.ref(loaded), weakref.ref(loaded.terms)
+    gc.disable()
+    try:
+        del loaded
+
+        assert (index(), terms()) == (None, None)
+    finally:
+        gc.enable()
