@@ -753,7 +753,7 @@ class WarningCode(StrEnum):
     Write `aliases` into their files.
     """
     SYNOPSIS_UNAVAILABLE = "SYNOPSIS_UNAVAILABLE"
-    """The story so far could not be told in time; it is missing.
+    """The story so far was not ready in time; it is missing.
 
     Try again; summaries that are stored come at once.
     """
@@ -908,7 +908,7 @@ WARNINGS: dict[WarningCode, Wording] = {
         "名字的一部分属于多个角色，因此不作为任何人的称呼。",
     ),
     WarningCode.SYNOPSIS_UNAVAILABLE: Wording(
-        "The story so far could not be told in time; it is missing.",
+        "The story so far was not ready in time; it is missing.",
         "前情提要未能及时给出，未注入。",
     ),
     WarningCode.SUMMARY_STALE: Wording(

@@ -74,7 +74,7 @@ class Backend(Model, forbid_unknown_fields=True, omit_defaults=True):
     max_output_tokens: Positive | None = None
     """How long its answers may be, where neither the run nor the skill says so."""
     context_window_tokens: Positive | None = None
-    """The model's window, where the server does not tell it."""
+    """The model's window, where the server does not report it."""
     idle_timeout_ms: Positive | None = None
     """How long it may be silent before the run fails, in milliseconds; without it, the
     setting's."""

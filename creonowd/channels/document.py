@@ -209,7 +209,7 @@ async def read_document(session: Session, params: ReadDocument) -> DocumentConte
     at = to_utf16(text, places) if utf16 else {place: place for place in places}
     return DocumentContent(
         document_id=session.redactor.redact_name(params.document_id),
-        text=masked(text, secrets, utf16=utf16),
+        text=mask(text, secrets, utf16=utf16),
         revision=text_revision(text),
         length=buffer.size(utf16=utf16),
         secrets=[MaskedSpan(start=at[one.start], end=at[one.end]) for one in secrets],
@@ -218,7 +218,7 @@ async def read_document(session: Session, params: ReadDocument) -> DocumentConte
     )
 
 
-def masked(text: str, secrets: Sequence[SecretSpan], *, utf16: bool) -> str:
+def mask(text: str, secrets: Sequence[SecretSpan], *, utf16: bool) -> str:
     """Put a block in the place of every unit of a secret; its lines stay."""
     parts: list[str] = []
     done = 0
@@ -246,7 +246,7 @@ async def write_document(session: Session, params: WriteDocument) -> WrittenDocu
         return session.edits.change_now(
             project.root,
             name,
-            lambda data: files.edited(data, params.revision, params.edits, utf16=utf16),
+            lambda data: files.apply_edits(data, params.revision, params.edits, utf16=utf16),
         )
 
     written = await to_thread.run_sync(write)

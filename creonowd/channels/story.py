@@ -71,10 +71,10 @@ class SummaryInfo(Model):
 
 
 class SummaryContent(SummaryInfo):
-    """A summary with its text; empty if the chapter has nothing to tell."""
+    """A summary with its text; empty if the chapter has no sentence to quote."""
 
     text: str
-    """The summary; empty if the chapter has nothing to tell."""
+    """The summary; empty if the chapter has no sentence to quote."""
 
 
 class SummaryList(Result):

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from anyio import to_thread
 from msgspec import Meta
 
-from creonowd.channels.document import masked
+from creonowd.channels.document import mask
 from creonowd.channels.project import ProjectId
 from creonowd.channels.skill import in_language
 from creonowd.engine.services import Session, may_inspect
@@ -302,10 +302,10 @@ async def read_note_file(session: Session, params: ReadNoteFile) -> NoteFile:
     project = await session.projects.find(params.project_id)
 
     def read() -> NoteFile:
-        path = _spelled(session, project, params.path)
+        path = _real_path(session, project, params.path)
         folder = LinkedFolder(project.root, _folder(path))
         text = decode_text(folder.snapshot(path, limit=LIMIT_BYTES).data).text
-        shown = masked(text, session.redactor.find(text), utf16=session.peer.utf16)
+        shown = mask(text, session.redactor.find(text), utf16=session.peer.utf16)
         return NoteFile(
             path=session.redactor.redact_name(path), text=shown, revision=text_revision(text)
         )
@@ -321,11 +321,11 @@ async def write_note_file(session: Session, params: WriteNoteFile) -> WrittenNot
     files, utf16 = session.documents.files, session.peer.utf16
 
     def write() -> WrittenFile:
-        path = _spelled(session, project, params.path)
+        path = _real_path(session, project, params.path)
         return session.edits.change_now(
             project.root,
             path,
-            lambda data: files.edited(data, params.revision, params.edits, utf16=utf16),
+            lambda data: files.apply_edits(data, params.revision, params.edits, utf16=utf16),
             within=_folder(path),
         )
 
@@ -334,7 +334,7 @@ async def write_note_file(session: Session, params: WriteNoteFile) -> WrittenNot
     return WrittenNoteFile(revision=revision, undo=written.undo)
 
 
-def _spelled(session: Session, project: Project, path: str) -> str:
+def _real_path(session: Session, project: Project, path: str) -> str:
     return spell_out(project.root, path, session.redactor) if PLACEHOLDER in path else path
 
 

@@ -291,7 +291,7 @@ def _bars(result: Reply, budget: Reply, *, chinese: bool) -> Iterator[str]:
     if not result["tokenizerExact"]:
         tokenizer = _NOT_OWN.format(tokenizer).text(chinese=chinese)
     rows = [
-        (LAYERS[layer], result["layers"][layer]["tokens"], _offered(result, budget, layer))
+        (LAYERS[layer], result["layers"][layer]["tokens"], _offer(result, budget, layer))
         for layer in Layer
     ]
     rows.append((_TEMPLATE, result["fixedTokens"], Wording("", "")))
@@ -303,7 +303,7 @@ def _bars(result: Reply, budget: Reply, *, chinese: bool) -> Iterator[str]:
         yield f"{pad(name, widest)}  {_bar(tokens, total)} {tokens:>6} tokens  {said}".rstrip()
 
 
-def _offered(result: Reply, budget: Reply, layer: Layer) -> Wording:
+def _offer(result: Reply, budget: Reply, layer: Layer) -> Wording:
     wanted = result["budget"]["estimate"][f"{layer}Tokens"]
     minimum = budget["layers"][layer]["minimumTokens"]
     cut = _CUT if result["layers"][layer]["truncated"] else Wording("", "")

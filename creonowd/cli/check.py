@@ -197,16 +197,16 @@ def _use(path: str, units: Sequence[Unit], injected: dict[str, Inject]) -> FileU
     return FileUse(
         path=path,
         layer=None if first is None else first.layer,
-        when=_when(path, first, injected),
+        when=_time_of_use(path, first, injected),
         tokens=sum(unit.before_tokens for unit in units),
         pieces=len(units),
         secrets=sum(row.match_count for unit in units for row in unit.evidence),
-        since=_shared([fragment.since for fragment in fragments]),
-        until=_shared([fragment.until for fragment in fragments]),
+        since=_common_place([fragment.since for fragment in fragments]),
+        until=_common_place([fragment.until for fragment in fragments]),
     )
 
 
-def _when(path: str, fragment: Fragment | None, injected: dict[str, Inject]) -> str:
+def _time_of_use(path: str, fragment: Fragment | None, injected: dict[str, Inject]) -> str:
     if fragment is not None and fragment.excluded is not None:
         return Inject.NEVER
     if path in injected:
@@ -228,7 +228,7 @@ def _is_read(path: str) -> bool:
     )
 
 
-def _shared(places: list[str]) -> str:
+def _common_place(places: list[str]) -> str:
     """Return a place that all pieces of a file have in common."""
     return places[0] if len(set(places)) == 1 else ""
 

@@ -36,7 +36,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--print-config",
         action="store_true",
-        help="print how the usual hosts are told of this server",
+        help="print the configuration of the usual hosts for this server",
     )
     parser.add_argument(
         "--print-skill",

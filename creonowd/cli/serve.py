@@ -14,7 +14,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "serve",
         parents=[shared],
-        description="Run the daemon until stdin ends, its parent dies or it is told to stop. "
+        description="Run the daemon until stdin ends, its parent dies or it is asked to stop. "
         "`creonowd call`, `assemble` and `view` find it by themselves.",
     )
     parser.add_argument("--stdio", action="store_true", help="serve stdin and stdout (the default)")

@@ -221,7 +221,7 @@ def without_tokenizer(plan: Plan) -> Plan:
 
 
 def _compose(plan: Plan, everything: SourceResults, tools: TextTools) -> Assembly:
-    gathered = _pinned(plan, in_time(plan, everything))
+    gathered = _mark_pinned(plan, in_time(plan, everything))
     tools.spend(UNIT_WORK * sum(len(gathered.fragments[layer]) for layer in DYNAMIC))
     guard_lengths(_sent_fragments(plan, gathered), tools)
     settings = redact_settings(gathered.fragments[Layer.SETTINGS], tools)
@@ -247,7 +247,7 @@ def _compose(plan: Plan, everything: SourceResults, tools: TextTools) -> Assembl
     )
 
 
-def _pinned(plan: Plan, gathered: SourceResults) -> SourceResults:
+def _mark_pinned(plan: Plan, gathered: SourceResults) -> SourceResults:
     """Mark the candidates that the author pinned."""
     if not plan.pinned:
         return gathered

@@ -56,7 +56,7 @@ class BudgetKind(StrEnum):
     """What a budget is for."""
 
     DEFAULT = "default"
-    """The story so far is told in summaries."""
+    """The story so far is given in summaries."""
     LONG = "long"
     """For models with a large window and a prompt cache: the nearest chapters before the author's
     stand in the prompt as a whole."""
@@ -138,7 +138,7 @@ class Allowances(Model, cache_hash=True):
     """What a profile allows: the total, each layer's minimum and share, the layers that are off.
 
     `rules_ratio` is how far the Rules line rises with the total. `long` says that chapters are
-    told as a whole. `factor` is what the total of the profile was divided by, because the model
+    given as a whole. `factor` is what the total of the profile was divided by, because the model
     counts otherwise than we do.
     """
 

@@ -67,7 +67,7 @@ class DocumentCoverage(Model):
     number: int | UnsetType = UNSET
     """What its name or first heading calls it, else its place in the story from 1."""
     told: Literal["full", "brief", "left_out"] | UnsetType = UNSET
-    """How the story so far tells of it: by its whole summary, by a line, or not although it
+    """How the story so far sums it up: by its whole summary, by a line, or not although it
     would have."""
 
 
@@ -81,7 +81,7 @@ class SeenWords(Model):
 
 
 class UnseenChapters(Model):
-    """Chapters in a row, all before the cursor, of which not a word is seen or told."""
+    """Chapters in a row, all before the cursor, of which nothing is shown or summarised."""
 
     first: str
     """The first document of the row."""
@@ -117,11 +117,11 @@ class Headline(Model):
     passage_chapters: int
     """From how many documents these passages come."""
     told_chapters: int
-    """How many chapters are told by a summary."""
+    """How many chapters a summary stands for."""
     previous_words: int
     """How many words of the chapter before are in the prompt."""
     unseen: list[UnseenChapters]
-    """The chapters of which nothing is seen or told."""
+    """The chapters of which nothing is shown or summarised."""
     secrets: list[RedactionEvidence]
     """What was kept out of the prompt, by kind and source."""
 
@@ -164,7 +164,7 @@ def coverage(
     chinese: bool = False,
 ) -> Coverage:
     """Return what an assembly shows of the documents whose texts are given."""
-    plan, told = assembly.plan, _told_by_document(assembly)
+    plan, told = assembly.plan, _summaries_by_document(assembly)
     marks = _marks(assembly)
     every = (*plan.story.documents, *plan.story.outside)
     listed = [
@@ -179,7 +179,7 @@ def coverage(
     paths = [one.path for one in every if one.path in texts] + [plan.document_id]
     pairs = list(zip(paths, listed, strict=False))
     return Coverage(
-        documents=[_converted(one, texts[path].text, positions) for path, one in pairs],
+        documents=[_convert(one, texts[path].text, positions) for path, one in pairs],
         headline=replace(
             _headline(assembly, dict(pairs), texts, secrets),
             skill_name=plan.skill.names.text(chinese=chinese) or plan.skill.name,
@@ -227,8 +227,8 @@ def _length(plan: Plan) -> int:
     return 0 if document is None else len(document.front_matter) + len(document.text)
 
 
-def _told_by_document(assembly: Assembly) -> dict[str, Literal["full", "brief", "left_out"]]:
-    """Return by document how the story so far tells of it."""
+def _summaries_by_document(assembly: Assembly) -> dict[str, Literal["full", "brief", "left_out"]]:
+    """Return by document how the story so far sums it up."""
     told: dict[str, Literal["full", "brief", "left_out"]] = {}
     parts = [one for one in assembly.decisions() if one.fragment.kind is FragmentKind.SYNOPSIS]
     # Chapters that stand there as a whole have no line.
@@ -322,7 +322,7 @@ def _future_from(plan: Plan, path: str, length: int) -> int:
     return 0 if plan.story.is_future(path, plan.here) else length
 
 
-def _converted(one: DocumentCoverage, text: str, positions: Positions) -> DocumentCoverage:
+def _convert(one: DocumentCoverage, text: str, positions: Positions) -> DocumentCoverage:
     at = positions(text, {one.length, *(each.start for each in one.ranges)})
     if at[one.length] == one.length:
         return one
@@ -355,7 +355,7 @@ def _headline(
         passage_chapters=len({extent.path for extent in passages if extent is not None}),
         told_chapters=sum(one.told in {"full", "brief"} for one in documents.values()),
         previous_words=sum(_count(one.text, 0, len(one.text)) for one in kept[PieceKind.PREVIOUS]),
-        unseen=_unseen([one for one in documents.values() if one.place == "before"]),
+        unseen=_unseen_runs([one for one in documents.values() if one.place == "before"]),
         secrets=secrets,
     )
 
@@ -383,8 +383,8 @@ def _words(
     return words(above, cursor), words(cursor, len(text))
 
 
-def _unseen(documents: Sequence[DocumentCoverage]) -> list[UnseenChapters]:
-    """Return the runs of chapters of which nothing is seen or told."""
+def _unseen_runs(documents: Sequence[DocumentCoverage]) -> list[UnseenChapters]:
+    """Return the runs of chapters of which nothing is shown or summarised."""
     runs: list[list[DocumentCoverage]] = []
     was_unseen = False
     for one in documents:

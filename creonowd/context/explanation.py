@@ -272,8 +272,8 @@ def _chunk_rank(decision: Decision) -> tuple[object, ...]:
 
 def _is_ranked(decision: Decision, assembly: Assembly) -> bool:
     cause = verdict_on(decision)[1]
-    told = {PieceKind.SUMMARY, PieceKind.CHAPTER}
-    is_story = kind_of(decision, assembly.plan.document_id) in told
+    story_kinds = {PieceKind.SUMMARY, PieceKind.CHAPTER}
+    is_story = kind_of(decision, assembly.plan.document_id) in story_kinds
     return cause not in _NOT_CONSIDERED and not is_story
 
 

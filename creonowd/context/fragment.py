@@ -178,7 +178,7 @@ class Fragment(Model, cache_hash=True, gc=False):
     `arrival` is when a chunk came: what stood there before keeps its place in front.
     `story_number` puts chunks into the order of the story; zero has no place in it. `extent` is
     the part of a document that it repeats word by word; `chapters` are the documents that a summary
-    tells of in a line each. A `pinned` one is kept before others of its layer.
+    has a line for. A `pinned` one is kept before others of its layer.
     """
 
     layer: Layer

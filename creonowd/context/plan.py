@@ -42,7 +42,7 @@ STEPS = 4
 SYNOPSIS_PERCENT = 15
 # The same in a long budget, which has whole chapters.
 LONG_SYNOPSIS_PERCENT = 60
-# Its chapters with a line each stand before those whose summary, or whose text, is told in full.
+# Its chapters with a line each stand before those whose summary, or whose text, is given in full.
 FAR_CHAPTERS, NEAR_CHAPTERS = 0, 1
 
 PLACES = ("text", "selection", "instruction", "title")
@@ -348,7 +348,7 @@ def synopsis_share(plan: Plan) -> int:
 
 
 def earlier_chapters(plan: Plan) -> tuple[StoryDocument, ...] | None:
-    """Return the chapters to tell of, all before the author's; None outside of the story."""
+    """Return the chapters to sum up, all before the author's; None outside of the story."""
     rules = plan.skill.rules
     if plan.here is None or not wants(rules, Need.SYNOPSIS):
         return None

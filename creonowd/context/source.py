@@ -57,7 +57,7 @@ class SourceQuery(Model):
     the author selected or asks for in words. `limit` bounds the fragments. A document of at most
     `shown` code points stands in the prompt as a whole. `earlier` are the chapters whose story so
     far is asked for, in order, None where there is no place in the story; it may take about
-    `synopsis_room` tokens, and with `whole_chapters` the nearest are told by their whole text.
+    `synopsis_room` tokens, and with `whole_chapters` the nearest are there with their whole text.
 
     `query_end` is where the query ends in the document, and `query_ends` where it ended before
     that: what was found then keeps its place while it is still good. Passages may take about

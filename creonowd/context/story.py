@@ -241,7 +241,7 @@ STORY_VERSION = 1
 MOST_ENTRIES = 10_000
 OUTSIDE = "outside"
 
-# Folders and files of these names tell no part of the story, unless an order names them.
+# Folders and files of these names are no part of the story, unless an order names them.
 _OUTSIDE_NAMES = frozenset(
     str.split(
         "note notes outline outlines readme license changelog todo ideas research worldbuilding"

@@ -113,7 +113,7 @@ class RetrievedRoom(NamedTuple):
 class UserContent(Model):
     """The decisions on Retrieved and Immediate, in the order of the prompt.
 
-    `whole_chapters` says that the story so far is told by the text of chapters.
+    `whole_chapters` says that the story so far is the text of chapters.
     """
 
     retrieved: tuple[Decision, ...]
@@ -132,15 +132,15 @@ def trim_user_content(
     room -= sum(note.tokens for note in notes)
     least = allowances.minimum(Layer.IMMEDIATE) - pinned
     synopsis = _trim_story(plan, given.synopsis, _synopsis_room(plan, room, least), tools)
-    told = sum(chapter.tokens for chapter in synopsis)
-    room -= told
-    given, repeated = _without_told(plan, given, synopsis)
+    story = sum(chapter.tokens for chapter in synopsis)
+    room -= story
+    given, repeated = _without_repeats(plan, given, synopsis)
     window, firm, before = _fit_document(plan, given, room, least)
     before = (*before, *of_layer(Layer.IMMEDIATE, repeated))
     immediate = _immediate_order(window, before, given.pinned, notes)
     taken = system_prompt.prompt.tokens + layer_tokens(Layer.IMMEDIATE, immediate, tools)
     taken += tools.count(title(Layer.RETRIEVED, empty=False))
-    chunks = given.chunks.trim(_retrieved_room(plan, taken, told), window.span, firm)
+    chunks = given.chunks.trim(_retrieved_room(plan, taken, story), window.span, firm)
     retrieved = (*synopsis, *chunks, *of_layer(Layer.RETRIEVED, repeated))
     return UserContent(
         retrieved=retrieved, immediate=immediate, whole_chapters=plan.allowances.long
@@ -156,19 +156,19 @@ def _trim_story(
     return trim_chapters(units, room, max(1, step), tools)
 
 
-def _without_told(
+def _without_repeats(
     plan: Plan, given: UserContentInput, synopsis: Sequence[Decision]
 ) -> tuple[UserContentInput, list[Decision]]:
-    """Take out what repeats chapters that are told as a whole; return also the decisions on it."""
-    told = {decision.evidence.source_ref for decision in synopsis if decision.is_kept}
-    if not plan.allowances.long or not told:
+    """Take out what repeats chapters that are there as a whole; return also the decisions on it."""
+    whole = {decision.evidence.source_ref for decision in synopsis if decision.is_kept}
+    if not plan.allowances.long or not whole:
         return given, []
-    repeated = [unit for unit in given.chunks.units if unit.fragment.place.path in told]
+    repeated = [unit for unit in given.chunks.units if unit.fragment.place.path in whole]
     if repeated:
-        rest = (unit for unit in given.chunks.units if unit.fragment.place.path not in told)
+        rest = (unit for unit in given.chunks.units if unit.fragment.place.path not in whole)
         given = given._replace(chunks=RankedChunks(rest))
     before = given.previous
-    if before is not None and plan.previous is not None and plan.previous.source_ref in told:
+    if before is not None and plan.previous is not None and plan.previous.source_ref in whole:
         repeated.append(before)
         given = given._replace(previous=None)
     return given, [drop(unit, Rule.DUPLICATE) for unit in repeated]
@@ -211,7 +211,7 @@ def trim_chapters(
 ) -> tuple[Decision, ...]:
     """Keep the whole text of chapters from the nearest on, and a line of each one before them.
 
-    The last lines of the far chapters are those of the whole ones. The first chapter that is told
+    The last lines of the far chapters are those of the whole ones. The first chapter that is given
     as a whole is one in which a multiple of `step` in the story lies, so that one more at the end
     rarely changes what stands before it: a prompt cache keeps that.
     """
@@ -243,7 +243,7 @@ def _tokens_of(*units: Unit | None) -> int:
 
 
 def _first_chapters(whole: Sequence[Unit], step: int) -> Iterator[int]:
-    """Yield which chapter may be the first that is told as a whole, the earliest first; then none.
+    """Yield which chapter may be the first that is given as a whole, the earliest first; then none.
 
     One that is longer than a step always may, and so may the last: short ones before it never
     keep it out.
@@ -341,19 +341,19 @@ def _share_room(
     return fit_window(around, room - kept, least, chunks.tokens - kept), firm
 
 
-def _retrieved_room(plan: Plan, taken: int, told: int) -> "RetrievedRoom":
+def _retrieved_room(plan: Plan, taken: int, story: int) -> "RetrievedRoom":
     """Return what chunks may fill: up to the skill's target, but Retrieved's minimum in any case.
 
-    The story so far has `told` tokens. It has a share of its own and takes none of the chunks'
+    The story so far has `story` tokens. It has a share of its own and takes none of the chunks'
     room below the target.
     """
     total, target = plan.allowances.total, plan.skill.target_tokens
-    room = total - taken - told
+    room = total - taken - story
     if plan.allowances.long:
         return RetrievedRoom(min(room, total // PASSAGES_OF_LONG), Rule.PASSAGE_SHARE)
     if target is None or target >= total:
         return RetrievedRoom(room)
-    promised = min(room, plan.allowances.minimum(Layer.RETRIEVED) - told)
+    promised = min(room, plan.allowances.minimum(Layer.RETRIEVED) - story)
     left = min(target - taken, room)
     return RetrievedRoom(max(left - left % ROOM_STEP, promised), Rule.TARGET)
 
@@ -641,7 +641,7 @@ def _room(plan: Plan, system_prompt: SystemPrompt, pinned: PinnedUnits, tools: T
     return spare - tools.count(title(Layer.IMMEDIATE, empty=False))
 
 
-def _raised(
+def _sufficient_total(
     plan: Plan, system_prompt: SystemPrompt, pinned: PinnedUnits, needed: int
 ) -> dict[str, int]:
     """Return the total of a profile that would do, in round figures; nothing if none would.
@@ -697,7 +697,7 @@ def _refuse_budget(
         neededTokens=needed,
         heaviest=heaviest,
         layer=Layer.RULES if heaviest == "rules" else Layer.IMMEDIATE,
-        **_raised(plan, system_prompt, pinned, needed),
+        **_sufficient_total(plan, system_prompt, pinned, needed),
         tokens=parts,
         sources=[{"sourceRef": ref, "tokens": tokens} for ref, tokens in longest],
     )

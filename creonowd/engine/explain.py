@@ -453,7 +453,7 @@ class _Inquiry:
     # Documents.
 
     def _chapter(self, path: str) -> SubjectAnswer:
-        """Answer for a whole document: by what is shown of it, told of it, or was considered."""
+        """Answer for a whole document: by what is shown of it, summarised of it, or was considered."""
         name = self._title(path)
         parts = [one for one in self._decisions if _is_about(one, path)]
         considered = [one for one in parts if one.evidence.rule is not Rule.FUTURE]

@@ -41,10 +41,10 @@ class Troubles:
             "projects": lambda: _unreadable_projects(projects.set_aside),
             "budgets": lambda: _unreadable_budgets(budgets.set_aside()),
             "tokenizer": lambda: _unusable_tokenizers(tokenizers.problems()),
-            "sources": lambda: _failing_sources(hosts.paused()),
+            "sources": lambda: _failing_sources(hosts.paused_sources()),
             "retrieval": lambda: _unindexed_projects(indexes.problems()),
             "documents": lambda: _projects_cut_short(indexes.left_out(), redactor.redact_name),
-            "watching": lambda: _projects_watched_in_part(watcher.bounded()),
+            "watching": lambda: _projects_watched_in_part(watcher.projects_over_limit()),
         }
 
     def current(self) -> dict[str, Trouble]:

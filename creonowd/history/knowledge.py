@@ -174,7 +174,7 @@ def weigh(sentence: str, *, by_user: bool) -> float:
     """Weigh one sentence; `ENOUGH` is worth keeping.
 
     What a user states counts without any of these words: people, places and rules of a story are
-    simply told. What a user asks to be done now is not worth as much.
+    simply stated. What a user asks to be done now is not worth as much.
     """
     if len(sentence) < SHORTEST or _SMALL_TALK.match(sentence) or _QUESTION.search(sentence):
         return 0.0

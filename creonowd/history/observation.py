@@ -260,7 +260,7 @@ def _as_json(value: Any) -> str:
     try:
         return msgspec.json.encode(value).decode()
     except RecursionError:
-        return "(nested too deeply to be told)"
+        return "(nested too deeply to be shown)"
 
 
 def _each_text(value: Any, change: Callable[[str], str]) -> Any:

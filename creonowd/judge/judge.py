@@ -222,7 +222,7 @@ async def judge(
 
     The output is redacted before it is sent to the judging model: the writing model may have made
     up a secret, or got one from its host. Reasons are in Chinese or English; the rules of terms,
-    which the next attempt is told, in the language of the manuscript.
+    which the next attempt gets to read, in the language of the manuscript.
     """
     work = _division(tuple(constraints), chinese=chinese)
     rules = partial(

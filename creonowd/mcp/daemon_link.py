@@ -86,7 +86,7 @@ class _DaemonConnection:
         finally:
             del self._pending[number]
         if pending.reply is None:
-            raise _disconnected()
+            raise _disconnect_error()
         if "error" in pending.reply:
             raise error_of(pending.reply["error"])
         return pending.reply["result"]
@@ -123,7 +123,7 @@ class _DaemonConnection:
             async with self._sending:
                 await self._send(bytes(add_framing(Framing.LINES, bytearray(body))))
         except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            raise _disconnected() from None
+            raise _disconnect_error() from None
 
 
 class DaemonLink:
@@ -200,7 +200,7 @@ class DaemonLink:
     async def _connect(self) -> _DaemonConnection:
         running = await to_thread.run_sync(find_running, self._user_data)
         way = None if running is None else _socket_of(running)
-        opened = _spawned(self._user_data) if way is None else _over_socket(way)
+        opened = _spawn(self._user_data) if way is None else _over_socket(way)
         send, stream = await self._stack.enter_async_context(opened)
         line = _DaemonConnection(send)
         self._tasks.start_soon(line.read, stream)
@@ -217,7 +217,7 @@ class DaemonLink:
         about = {"locale": console_language(), "clientInfo": {"name": "creonowd mcp"}}
         known = await line.call("initialize", {"token": token, **about})
         project = await line.call("project:create", {"rootPath": str(self._root)})
-        # A daemon of another version may lack some; who calls those is told that it may not.
+        # A daemon of another version may lack some; a call of those is refused.
         channels = [channel for channel in self._channels if channel in known["channels"]]
         grant = {"role": "owner", "channels": channels, "inspects": True}
         granted = await line.call("session:grant", grant | {"ttlMs": GRANT_MS})
@@ -236,13 +236,13 @@ async def _over_socket(
         else:
             stream = await anyio.connect_unix(way.address)
     except OSError:
-        raise _disconnected() from None
+        raise _disconnect_error() from None
     async with stream:
         yield stream.send, stream
 
 
 @contextlib.asynccontextmanager
-async def _spawned(
+async def _spawn(
     user_data: Path,
 ) -> AsyncGenerator[tuple[Callable[[bytes], Awaitable[None]], ByteReceiveStream]]:
     """Start a daemon that lives as long as the block; what it says goes to our stderr."""
@@ -272,6 +272,6 @@ def _socket_of(running: endpoint.EndpointFile) -> endpoint.Endpoint | None:
     return next((way for way in running.endpoints if way.transport in {"unix", "tcp"}), None)
 
 
-def _disconnected() -> DaemonError:
+def _disconnect_error() -> DaemonError:
     said = Wording("The daemon closed the connection.", "守护进程关闭了连接。")
     return DaemonError(ErrorCode.DISCONNECTED, said)

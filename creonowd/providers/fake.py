@@ -157,7 +157,7 @@ class Fake:
             text = self._verdicts.popleft() if self._verdicts else ""
             return Answer(text=text, usage=self._verdict_usage)
         stands_in = self.stands_in
-        step = self._steps.popleft() if self._steps else await self._unscripted(call)
+        step = self._steps.popleft() if self._steps else await self._stand_in(call)
         text = call.system + call.user if step.text is None else step.text
         return Answer(
             text=await _stream(text, step, on_text),
@@ -168,7 +168,7 @@ class Fake:
             dropped=call.sampling.names() & step.unknown,
         )
 
-    async def _unscripted(self, call: Call) -> ScriptedAnswer:
+    async def _stand_in(self, call: Call) -> ScriptedAnswer:
         """Return what stands in for a model's answer; only an author is answered in words."""
         if self._assistant is None or call.purpose is not Purpose.WRITE:
             return ScriptedAnswer()

@@ -98,8 +98,8 @@ class Call(Model):
     `system` and `user` are sent byte for byte. `prefix_hash` is the hash of `system`; with
     `mark_prefix` the provider is asked to cache `system`, or up to the marked ones of the blocks,
     if there are any: the same texts, cut, for providers that cache up to places which a request
-    names. `window` is the tokens that prompt and answer need together, for a server that is told
-    so; 0 if that is not known.
+    names. `window` is the tokens that prompt and answer need together, for a server that needs to
+    know; 0 if that is not known.
     """
 
     model: str

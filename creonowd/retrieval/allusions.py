@@ -123,12 +123,12 @@ class Allusions:
         """
         known = {sentence: self._leads.peek(sentence) for sentence in asking}
         new = [sentence for sentence, one in known.items() if one is None]
-        for one in self._leading(new) if new else ():
+        for one in self._find_new(new) if new else ():
             known[one.sentence] = one
             self._leads.put(one.sentence, one)
         return [known[sentence] or NOTHING for sentence in asking]
 
-    def _leading(self, asking: Sequence[str]) -> Iterator[Allusion]:
+    def _find_new(self, asking: Sequence[str]) -> Iterator[Allusion]:
         from creonowd.retrieval.bm25 import leading_rows
 
         unit = math.log(1 + self._index.population) or 1.0
@@ -241,7 +241,7 @@ def _terms(sentence: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=KEPT_NUMBERS)
 def _numbers(sentence: str) -> "NDArray[np.uint64]":
-    """Return the numbers of a sentence's telling terms, in the order of the terms."""
+    """Return the numbers of a sentence's rare terms, in the order of the terms."""
     import numpy as np
 
     from creonowd.retrieval.bm25 import term_number

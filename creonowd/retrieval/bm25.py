@@ -177,12 +177,12 @@ def segment_of(packed: Mapping[int, bytes]) -> TermSegment:
 def merge(one: TermSegment, other: TermSegment, alive: NDArray[np.int64]) -> TermSegment:
     """Put two segments together, leaving out passages that are not among `alive`, which ascend."""
     terms = np.union1d(one.terms, other.terms)
-    parts = [_moved(segment, terms, alive) for segment in (one, other)]
+    parts = [_renumber(segment, terms, alive) for segment in (one, other)]
     which, places, levels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return _sorted_segment(alive, terms, which, places, levels)
 
 
-def _moved(
+def _renumber(
     segment: TermSegment, terms: Numbers, alive: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint32], Places, Levels]:
     """Return which term, place and level each posting of a segment has among others."""
@@ -357,8 +357,8 @@ def search(
     if factors is not None:
         scores = scores * factors
     rows = _best(scores, most)
-    final = lookup.scores(rows, _rounded(values))
-    final = _rounded(final if factors is None else final * factors[rows])
+    final = lookup.scores(rows, _round(values))
+    final = _round(final if factors is None else final * factors[rows])
     order = np.lexsort((rows, -final))
     return Matches(rows[order], final[order])
 
@@ -375,7 +375,7 @@ def leading_rows(
 ) -> list[LeadingRow | None]:
     """Search for the terms of many short queries together; None for one that finds nothing.
 
-    `documents` has the document of each row, ascending. Common terms tell too little to be asked.
+    `documents` has the document of each row, ascending. Terms that are too common to set passages apart are skipped.
     """
     found: list[LeadingRow | None] = []
     at_once = max(1, MOST_CELLS // max(1, index.size))
@@ -397,8 +397,8 @@ def _leading_rows(
     frequencies = np.bincount(which, minlength=len(terms))
     asking = np.repeat(np.arange(len(queries)), [len(query) for query in queries])
     asked = np.array([place[term] for query in queries for term in query], np.int64)
-    tells = (frequencies[asked] > 0) & (frequencies[asked] <= COMMON)
-    asking, asked = asking[tells], asked[tells]
+    is_rare = (frequencies[asked] > 0) & (frequencies[asked] <= COMMON)
+    asking, asked = asking[is_rare], asked[is_rare]
     if not len(asked):
         return [None] * len(queries)
     lengths = frequencies[asked]
@@ -409,7 +409,7 @@ def _leading_rows(
     worth = rarity[which[at]] * IMPACTS[found.levels[at]]
     table = _sums(cells, worth, len(queries) * index.size).reshape(-1, index.size)
     firsts = np.flatnonzero(np.diff(documents, prepend=-1))
-    of_documents = _rounded(np.maximum.reduceat(table, firsts, axis=1))
+    of_documents = _round(np.maximum.reduceat(table, firsts, axis=1))
     best = of_documents.max(axis=1)
     rows = _first_best(table, best)
     of_documents[np.arange(len(queries)), of_documents.argmax(axis=1)] = 0.0
@@ -425,7 +425,7 @@ def _first_best(table: Scores, best: Scores) -> list[int]:
     """
     near = np.where(best > 0, best - CLOSE, np.inf)
     lines, places = np.nonzero(table >= near[:, None])
-    same = _rounded(table[lines, places]) == best[lines]
+    same = _round(table[lines, places]) == best[lines]
     rows = np.zeros(len(best), np.int64)
     found, first = np.unique(lines[same], return_index=True)
     rows[found] = places[same][first]
@@ -438,7 +438,7 @@ def shares_of(
     """Return how much each term adds to the score of each row, in a search for `most`."""
     shares: list[dict[str, float]] = [{} for _ in rows]
     lookup = _LookUp(index, weights, most)
-    values: list[float] = _rounded(lookup.values.ravel()).tolist()
+    values: list[float] = _round(lookup.values.ravel()).tolist()
     place = {row: number for number, row in enumerate(rows)}
     terms = list(weights)
     for found in (lookup.scored, lookup.besides):
@@ -537,7 +537,7 @@ def _sums(at: Rows, amounts: Scores, size: int) -> Scores:
     return cast("Scores", np.bincount(at, weights=amounts, minlength=size))
 
 
-def _rounded(values: Scores) -> Scores:
+def _round(values: Scores) -> Scores:
     return np.round(values, 6)
 
 

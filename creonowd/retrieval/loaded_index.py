@@ -104,7 +104,7 @@ class LoadedIndex:
 
     def terms_in(self, scope: SearchScope | None) -> TermIndex:
         """Return the terms of all rows, or of those in a scope as if there were no others."""
-        return self.terms if scope is None else self.terms.within(self._allowed(scope))
+        return self.terms if scope is None else self.terms.within(self._rows_in_scope(scope))
 
     def allusions_in(self, scope: SearchScope) -> Allusions:
         """Return what sentences allude to in a scope, kept for as long as the scope is."""
@@ -129,7 +129,7 @@ class LoadedIndex:
 
         return self._begun.get((scope, text), begin).copy()
 
-    def _allowed(self, scope: SearchScope) -> Mask:
+    def _rows_in_scope(self, scope: SearchScope) -> Mask:
         documents = scope.documents
         allowed = self._chosen.get(documents, lambda: self.rows_of(documents)).copy()
         own = self.rows_in(scope.own)

@@ -275,7 +275,7 @@ def without_secrets(
     for passage in passages:
         first = bisect_right(ends, passage.start)
         inside = secrets[first : bisect_left(starts, passage.end)]
-        yield _redacted(passage, inside, finder) if inside else passage
+        yield _redact(passage, inside, finder) if inside else passage
 
 
 def _secrets(text: str, finder: DocumentSecretFinder) -> Iterator[Span]:
@@ -286,7 +286,7 @@ def _secrets(text: str, finder: DocumentSecretFinder) -> Iterator[Span]:
             yield Span(start + found.start, start + found.end)
 
 
-def _redacted(passage: Passage, secrets: Sequence[Span], finder: DocumentSecretFinder) -> Passage:
+def _redact(passage: Passage, secrets: Sequence[Span], finder: DocumentSecretFinder) -> Passage:
     recognised = finder.find(passage.text)
     pieces: list[str] = []
     done = 0

@@ -145,7 +145,9 @@ def choose(
     own = range(0) if current is None else index.rows_in(current.path)
     if current is None or not own:
         return _groups(_candidates(matches, index, {}), index, limit, ())
-    moved = _moved([match for match in matches if match[0] in own], index, current, own_texts)
+    moved = _move_to_current(
+        [match for match in matches if match[0] in own], index, current, own_texts
+    )
     query = [row for row, one in moved.items() if one is not None and _is_query(one, current)]
     first = [one for row in query if (one := moved[row]) is not None]
     others = _candidates(matches, index, moved | dict.fromkeys(query))
@@ -163,7 +165,7 @@ def _candidates(
             yield one
 
 
-def _moved(
+def _move_to_current(
     matches: Iterable[tuple[int, float]],
     index: PassageRows,
     current: CurrentDocument,

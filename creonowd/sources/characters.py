@@ -169,9 +169,9 @@ class ProjectEntities:
         """Return the entities of the files that are there now."""
         return await self._reads.get("entities", self._read)
 
-    def kept(self) -> Entities | None:
+    def peek(self) -> Entities | None:
         """Return the entities if they were read ahead."""
-        return self._reads.kept("entities")
+        return self._reads.peek("entities")
 
     def read_ahead(self, cache: RoundCache) -> None:
         """Read the files now, together with others; blocks its thread."""
@@ -209,12 +209,12 @@ class MentionedSource:
 
     def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
         """Return the same if the entities were read ahead."""
-        entities = self._entities.kept()
+        entities = self._entities.peek()
         return None if entities is None else self._named_in(entities, ask)
 
     def revision(self) -> Hashable | None:
         """Return the entities, if they were read ahead."""
-        return self._entities.kept()
+        return self._entities.peek()
 
     def read_ahead(self, cache: RoundCache) -> None:
         """Read the files now, together with others; blocks its thread."""
@@ -241,7 +241,7 @@ class MentionedSource:
         """
         found = self._entities.find(entities.every_name, near)
         here = [one for one in entities.related if found.intersection(one.names)]
-        told = self._entities.find((name for one in here for name, _ in one.relations), near)
+        related = self._entities.find((name for one in here for name, _ in one.relations), near)
         colon = "：" if language is ManuscriptLanguage.CHINESE else ": "
         fragments: list[Fragment] = []
         for one in here:
@@ -252,7 +252,7 @@ class MentionedSource:
             shown = [
                 f"{one.names[0]} – {name}{colon}{said}"
                 for name, said in others
-                if name in called.values() or name in told
+                if name in called.values() or name in related
             ]
             if shown:
                 fragments.append(

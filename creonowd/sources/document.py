@@ -186,7 +186,7 @@ class HeadingsSource:
     async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Return the headings around the cursor, if they say more than the text that is shown.
 
-        Headings behind the cursor tell what is to come: they are for skills that may see that.
+        Headings behind the cursor give away what is to come: they are for skills that may see that.
         """
         if (now := self.fetch_now(ask)) is not None:
             return now

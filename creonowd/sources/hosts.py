@@ -233,7 +233,7 @@ class Hosts:
         sources = [s for s in self._all() if s.offer.project_id in {None, project.project_id}]
         return sorted(sources, key=lambda s: (s.name, s.offer.kind, s.peer.id if s.peer else ""))
 
-    def paused(self) -> dict[str, str]:
+    def paused_sources(self) -> dict[str, str]:
         """Return the names of the sources that are not asked for a while, and why."""
         return {s.name: s.breaker.reason for s in self._all() if s.breaker.is_open}
 

@@ -365,7 +365,7 @@ class PassageSource:
 
     def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
         """Return the same if that takes no waiting: neither for the index nor for texts."""
-        entities, index = self._entities.kept(), self._passages.index(self._project)
+        entities, index = self._entities.peek(), self._passages.index(self._project)
         state = _state(index)
         if entities is None or state is None:
             return None
@@ -393,7 +393,7 @@ class PassageSource:
 
     def revision(self) -> Hashable | None:
         """Return the entities and which index is searched, if neither has to be waited for."""
-        entities, state = self._entities.kept(), _state(self._passages.index(self._project))
+        entities, state = self._entities.peek(), _state(self._passages.index(self._project))
         return None if entities is None or state is None else (entities, state)
 
     def read_ahead(self, cache: RoundCache) -> None:
@@ -778,14 +778,14 @@ async def reasons(
     for scope in dict.fromkeys((None, within.scope)):
         where = within._replace(scope=scope)
         searched = SearchedPassages(index, query, _current_document(ask, ask.query), limit, where)
-        ranked = await _ranked(searched)
+        ranked = await _rank(searched)
         shares = _shares(searched.loaded, scope, query, ranked)
         for one, terms in zip(ranked, shares, strict=True):
             near = recency.get(one.found.path, 0.0)
             found[source_ref(one.found)] = _why(one, terms, query.names, entities, near)
     for ahead in (True, False):
         alluding = SearchedAllusions(index, ask, ahead=ahead)
-        for one in await _ranked(alluding):
+        for one in await _rank(alluding):
             sentence = alluding.sentences[one.found.row]
             (terms,) = _shares(alluding.loaded, None, make_query(sentence), [one])
             names = tuple(entities.find(every.every_name, sentence))
@@ -794,7 +794,7 @@ async def reasons(
     return found
 
 
-async def _ranked(searched: SearchedPassages | SearchedAllusions) -> list[RankedPassage]:
+async def _rank(searched: SearchedPassages | SearchedAllusions) -> list[RankedPassage]:
     while (ranked := searched.rank()) is None:
         await searched.read_texts()
     return ranked

@@ -156,11 +156,11 @@ class _FileSource:
     def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
         """Return the same if the files were read ahead."""
         del ask
-        return self._reads.kept(self.name)
+        return self._reads.peek(self.name)
 
     def revision(self) -> Hashable | None:
         """Return what the files say, if they were read ahead."""
-        return self._reads.kept(self.name)
+        return self._reads.peek(self.name)
 
     def read_ahead(self, cache: RoundCache) -> None:
         """Read the files now, together with others; blocks its thread."""
@@ -222,11 +222,11 @@ class _ConstraintSource:
     def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
         """Return the same if the file was read ahead."""
         del ask
-        return self._reads.kept(self.name)
+        return self._reads.peek(self.name)
 
     def revision(self) -> Hashable | None:
         """Return what the file says, if it was read ahead."""
-        return self._reads.kept(self.name)
+        return self._reads.peek(self.name)
 
     def read_ahead(self, cache: RoundCache) -> None:
         """Read the files now, together with others; blocks its thread."""

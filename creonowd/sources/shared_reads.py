@@ -216,7 +216,7 @@ class ProjectReads:
         folders = cache.once("folders", lambda: FolderReader(self._tree, self._project))
         self._outcomes[name] = cache.once(("read", name), lambda: _try(read, folders))
 
-    def kept(self, name: str) -> Any | None:
+    def peek(self, name: str) -> Any | None:
         """Return what was read ahead, or raise what that raised; None if nothing was."""
         outcome = self._outcomes.get(name)
         if isinstance(outcome, Exception):
@@ -229,7 +229,7 @@ class ProjectReads:
         The first caller reads for all who ask in the same turn of the event loop. If that takes
         too long, each reads alone, so that a folder that hangs costs its own readers only.
         """
-        if (kept := self.kept(name)) is not None:
+        if (kept := self.peek(name)) is not None:
             return kept
         self._reads[name] = read
         if self._joint_end is None:

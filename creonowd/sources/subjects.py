@@ -44,7 +44,7 @@ class SubjectKind(StrEnum):
     PASSAGE = "passage"
     """A part of a document."""
     SUMMARY = "summary"
-    """What the story so far tells of chapters."""
+    """What the story so far says of chapters."""
     WORDS = "words"
     """Words of the author's own."""
 

@@ -1,8 +1,8 @@
-"""The story so far, and the chapters that it tells: their order, headings and people.
+"""The story so far, and the chapters that it sums up: their order, headings and people.
 
 Each chapter is as the editor has it, else as it is on disk; what has not changed is not read again.
-Of the story so far near chapters are told by their whole summary, far ones by a sentence each. A
-chapter without a stored summary is told by an extract, which costs nothing and says what it is;
+Of the story so far near chapters have their whole summary, far ones a sentence each. A
+chapter without a stored summary has an extract, which costs nothing and says what it is;
 only what could fit into the prompt is made.
 """
 
@@ -269,7 +269,7 @@ class ChapterSummaries:
         texts: Mapping[str, str],
         names: CharacterNames,
     ) -> ChapterSummary | None:
-        """Make the extract of a chapter; None if it cannot be read or has nothing to tell.
+        """Make the extract of a chapter; None if it cannot be read or has no sentence to quote.
 
         Blocks its thread unless it is kept.
         """
@@ -328,7 +328,7 @@ class SynopsisSource:
         self._reads, self._entities = reads, entities
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
-        """Tell what happened before the author's chapter, as much as its share holds."""
+        """Return what happened before the author's chapter, as much as its share holds."""
         if ask.earlier is None:
             return SourceResult()
         if not ask.earlier or ask.synopsis_room <= 0:
@@ -349,14 +349,14 @@ class SynopsisSource:
             return SourceResult()
         if not ask.earlier or ask.synopsis_room <= 0:
             return SourceResult(summaries=(Summary.FULL_TEXT,))
-        stored, entities = self._reads.kept(self.name), self._entities.kept()
+        stored, entities = self._reads.peek(self.name), self._entities.peek()
         if stored is None or entities is None:
             return None
         return self._summaries.results.peek(_result_key(ask, stored, entities))
 
     def revision(self) -> Hashable | None:
         """Return the stored summaries and the entities, if they were read ahead."""
-        stored, entities = self._reads.kept(self.name), self._entities.kept()
+        stored, entities = self._reads.peek(self.name), self._entities.peek()
         return None if stored is None or entities is None else (stored, entities)
 
     def read_ahead(self, cache: RoundCache) -> None:
@@ -469,7 +469,7 @@ class EarlierMentions:
 
     def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
         """Return the same if it was counted before."""
-        entities = self._entities.kept()
+        entities = self._entities.peek()
         if entities is None:
             return None
         chapters = _telling_chapters(ask, entities)
@@ -479,7 +479,7 @@ class EarlierMentions:
 
     def revision(self) -> Hashable | None:
         """Return the entities, if they were read ahead."""
-        return self._entities.kept()
+        return self._entities.peek()
 
     def read_ahead(self, cache: RoundCache) -> None:
         """Read the entities now, together with others; blocks its thread."""

@@ -128,7 +128,7 @@ def parse(data: bytes, updated_at: str) -> ConstraintFile:
     _check_version(document)
     entries: Any = document.get("items")
     if not isinstance(entries, list):
-        raise _broken(data, "`items` must be a list", 0)
+        raise _entry_problem(data, "`items` must be a list", 0)
     return ConstraintFile(
         data=data,
         exists=True,
@@ -198,7 +198,7 @@ def _decode(data: bytes) -> JsonObject:
     except RecursionError:
         raise _broken_at("it is nested too deeply", 1, 1) from None
     if not isinstance(document, dict):
-        raise _broken(data, "the file must hold an object", 0)
+        raise _entry_problem(data, "the file must hold an object", 0)
     return cast("JsonObject", document)
 
 
@@ -217,7 +217,7 @@ def _items(data: bytes, entries: list[Any], updated_at: str) -> tuple[Item, ...]
         try:
             item = _item(entry, taken, seen, updated_at)
         except DaemonError as error:
-            raise _broken(data, f"items[{number}]: {error.message}", number) from None
+            raise _entry_problem(data, f"items[{number}]: {error.message}", number) from None
         taken.add(item.constraint.id)
         items.append(item)
     return tuple(items)
@@ -268,7 +268,7 @@ def _derived_id(text: str, number: int, taken: set[str]) -> str:
         number += 1
 
 
-def _broken(data: bytes, problem: str, number: int) -> DaemonError:
+def _entry_problem(data: bytes, problem: str, number: int) -> DaemonError:
     """Report a problem of the entry with this number, with its place in the file."""
     text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
     places = _elements_of(text, "items") if text.lstrip().startswith("{") else []

@@ -561,10 +561,12 @@ class DocumentFiles:
             self._buffers.put((root, path), cached)
         return cached.buffer
 
-    def edited(self, data: bytes, revision: str, edits: Sequence[Edit], *, utf16: bool) -> bytes:
+    def apply_edits(
+        self, data: bytes, revision: str, edits: Sequence[Edit], *, utf16: bool
+    ) -> bytes:
         """Return the bytes of a file after edits to its text; encoding, mark and line ends stay.
 
-        CONFLICT if the text is another, UNSUPPORTED if its bytes cannot be told from its text.
+        CONFLICT if the text is another, UNSUPPORTED if its bytes cannot be derived from its text.
         """
         decoded = decode_text(data)
         if text_revision(decoded.text) != revision:

@@ -182,7 +182,7 @@ class Watcher:
         watch = self._watches.get(project_id)
         return watch is not None and watch.unwatched_folders > 0
 
-    def bounded(self) -> list[str]:
+    def projects_over_limit(self) -> list[str]:
         """Return the projects that have more folders than are watched."""
         return sorted(name for name, watch in self._watches.items() if watch.unwatched_folders)
 

@@ -185,7 +185,7 @@ export interface Backend {
   effort?: "high" | "low" | "medium" | "none" | null;
   /** How long its answers may be, where neither the run nor the skill says so. */
   maxOutputTokens?: number | null;
-  /** The model's window, where the server does not tell it. */
+  /** The model's window, where the server does not report it. */
   contextWindowTokens?: number | null;
   /** How long it may be silent before the run fails, in milliseconds; without it, the setting's. */
   idleTimeoutMs?: number | null;
@@ -269,7 +269,7 @@ export interface BudgetEstimate {
 
 /** What a budget is for. */
 export type BudgetKind =
-  /** The story so far is told in summaries. */
+  /** The story so far is given in summaries. */
   | "default"
   /** For models with a large window and a prompt cache: the nearest chapters before the author's stand in the prompt as a whole. */
   | "long";
@@ -1212,7 +1212,7 @@ export interface DocumentCoverage {
   ranges: Array<CoverageRange>;
   /** What its name or first heading calls it, else its place in the story from 1. */
   number?: number;
-  /** How the story so far tells of it: by its whole summary, by a line, or not although it would have. */
+  /** How the story so far sums it up: by its whole summary, by a line, or not although it would have. */
   told?: "brief" | "full" | "left_out";
 }
 
@@ -1908,11 +1908,11 @@ export interface Headline {
   passages: number;
   /** From how many documents these passages come. */
   passageChapters: number;
-  /** How many chapters are told by a summary. */
+  /** How many chapters a summary stands for. */
   toldChapters: number;
   /** How many words of the chapter before are in the prompt. */
   previousWords: number;
-  /** The chapters of which nothing is seen or told. */
+  /** The chapters of which nothing is shown or summarised. */
   unseen: Array<UnseenChapters>;
   /** What was kept out of the prompt, by kind and source. */
   secrets: Array<RedactionEvidence>;
@@ -4022,7 +4022,7 @@ export type SubjectKind =
   | "person"
   /** A constraint, or a text of the rules. */
   | "rule"
-  /** What the story so far tells of chapters. */
+  /** What the story so far says of chapters. */
   | "summary"
   /** A thread of the plot. */
   | "thread"
@@ -4091,7 +4091,7 @@ export type Summary =
   /** How the people on the page are related. */
   | "relations";
 
-/** A summary with its text; empty if the chapter has nothing to tell. */
+/** A summary with its text; empty if the chapter has no sentence to quote. */
 export interface SummaryContent {
   /** The chapter's path below the project's folder. */
   path: string;
@@ -4107,7 +4107,7 @@ export interface SummaryContent {
   model?: string;
   /** When it was written, in milliseconds since 1970 (UTC); absent if it is not stored. */
   updatedAtMs?: number;
-  /** The summary; empty if the chapter has nothing to tell. */
+  /** The summary; empty if the chapter has no sentence to quote. */
   text: string;
 }
 
@@ -4442,7 +4442,7 @@ export interface UnregisteredSource {
   unregistered: boolean;
 }
 
-/** Chapters in a row, all before the cursor, of which not a word is seen or told. */
+/** Chapters in a row, all before the cursor, of which nothing is shown or summarised. */
 export interface UnseenChapters {
   /** The first document of the row. */
   first: string;
@@ -4948,7 +4948,7 @@ export type WarningCode =
    */
   | "SUMMARY_STALE"
   /**
-   * The story so far could not be told in time; it is missing.
+   * The story so far was not ready in time; it is missing.
    *
    * Try again; summaries that are stored come at once.
    */

@@ -210,7 +210,7 @@ async def test_chunks_that_all_make_no_sense_count_as_failures(
     for _ in range(3):
         assert len((await fetch(source, project)).left_out) == 2
 
-    assert session.hosts.paused() == {"图谱": "malformed"}
+    assert session.hosts.paused_sources() == {"图谱": "malformed"}
 
 
 async def test_a_host_that_hangs_up_is_missed_until_it_is_unregistered(

@@ -246,7 +246,7 @@ async def test_beyond_the_watched_folders_every_question_looks_at_the_disk(
     async with indexed.indexes() as indexes:
         await until(indexes, indexed.project, "风雪", ["卷一/深/a.md#L1-L1"])
         with anyio.fail_after(PATIENCE):
-            while not indexed.watcher.bounded():
+            while not indexed.watcher.projects_over_limit():
                 await anyio.lowlevel.checkpoint()
         await indexes.of(indexed.project).catch_up(PATIENCE)
         indexed.write("卷一/深/a.md", "江船")

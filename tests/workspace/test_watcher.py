@@ -601,7 +601,7 @@ async def test_a_project_with_too_many_folders_is_named(
     (project.root / "near.md").write_text("雪", encoding="utf-8")
     await listener.names("near.md")
 
-    assert watcher.bounded() == [project.project_id]
+    assert watcher.projects_over_limit() == [project.project_id]
 
 
 @pytest.mark.parametrize("spread", ["{}/a.md", "{}.md"], ids=["many folders", "many files"])
