@@ -126,7 +126,7 @@ export const STRINGS = {
   pinnedNow: ["已钉住：{0}", "Pinned: {0}"],
   unpinnedNow: ["已取下：{0}", "Unpinned: {0}"],
   makeRoom: ["腾出空间", "Make room"],
-  makeRoomTo: ["腾出 {0}：把预算提到 {1}", "Make room for {0}: raise the budget to {1}"],
+  makeRoomTo: ["腾出空间：加 {0}，共 {1}", "Make room: {0} more, {1} in all"],
   readWhole: ["读整章", "Read the whole chapter"],
   readsWhole: ["改用「通用」，能放下多少就读多少。", "Now General, which reads as much of the chapter as fits."],
   fitsWith: ["再多 {0} 个 token 就放得下", "{0} more tokens would do"],
