@@ -12,7 +12,7 @@ from creonowd.clock import Clock
 from creonowd.context_files.files import ContextFiles, ConversationKey
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.rpc.requests import report_progress
-from creonowd.storage.safe_folder import problem_with_name
+from creonowd.storage.safe_folder import MAX_NAME, problem_with_name
 from creonowd.threads import in_thread
 
 if TYPE_CHECKING:
@@ -82,6 +82,8 @@ def _absolute(path: str) -> Path:
     if "\0" in path or not (absolute := Path(path)).is_absolute():
         raise _invalid_target("relative", _RELATIVE)
     problem = problem_with_name(absolute.name) if absolute.name else "length"
+    if any(len(part) > MAX_NAME for part in absolute.parts):
+        problem = "length"  # Windows only says that it is not there
     if problem is not None or not _has_status(absolute):
         raise _invalid_target(problem or "length", _NOT_PORTABLE)
     return absolute

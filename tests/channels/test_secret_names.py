@@ -66,7 +66,7 @@ async def make_project(client: Client, root: Path, key: str) -> str:
     for kind in ("rules", "settings", "characters"):
         folder = root / ".creonow" / kind
         folder.mkdir(parents=True)
-        (folder / f"{key}.md").write_text(f"# {key}\nrain", encoding="utf-8")
+        (folder / f"{key}.md").write_bytes(f"# {key}\nrain".encode())
         (folder / f"bad-{key}.json").write_text("{", encoding="utf-8")
     (root / "chapters").mkdir()
     (root / "chapters" / f"01-{key}.md").write_text("rain and rain.\n" * 30, encoding="utf-8")
