@@ -162,9 +162,7 @@ def test_room_is_made_for_what_is_left_out_and_that_is_undone(forty: Viewer) -> 
     sentence = answer.locator(".answer-sentence")
     expect(sentence).to_contain_text(re.compile(r"[\d,]+ more tokens"))
     (missing,) = re.findall(r"([\d,]+) more tokens", sentence.inner_text())
-    figure = (
-        f"Make room: {missing} more, {6000 + int(missing.replace(',', '')):,} in all"
-    )
+    figure = f"Make room: {missing} more, {6000 + int(missing.replace(',', '')):,} in all"
     expect(answer.locator(".remedies")).to_contain_text(figure)
 
     answer.get_by_role("button", name="Make room").click()

@@ -71,7 +71,7 @@ function chapter(document, longest) {
     track.append(piece);
   }
   const summary = summaryOf(document);
-  return h("li", {}, h("button", { type: "button", class: `chapter ${isHere ? "here" : ""} ${document.place}`, "aria-current": isHere ? "true" : undefined,
+  return h("li", {}, h("button", { type: "button", class: `chapter ${isHere ? "here" : ""} ${document.place === "after" ? "after" : ""}`, "aria-current": isHere ? "true" : undefined,
     title: `${title} · ${summary}`, onclick: (event) => signal("open", { documentId, cursor: positionAt(event, track, length, isHere) }) },
   h("span", { class: "chapter-name" }, title), h("span", { class: "chapter-number", "aria-hidden": "true" }, document.number ?? title), isTold(document) ? h("span", { class: "told", title: string("told") }, "≈") : null,
   h("span", { class: "bar-room" }, track), h("span", { class: "unseen" }, summary)));
