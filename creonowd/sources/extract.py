@@ -7,7 +7,7 @@ changes nothing here. It says that it is an extract.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import log, sqrt
 from typing import NamedTuple
 
@@ -40,7 +40,8 @@ _FORMULA = re.compile(
     r"to be continued|end of chapter|\bthe end\b",
     re.IGNORECASE,
 )
-_OPENERS, _CLOSERS = "“「『‘", "”」』’"
+_OPENERS, _CLOSERS = "“「『", "”」』"
+_SPEECH_STARTS = (*_OPENERS, "‘", '"')
 _SAID = re.compile(
     r"(?<![\u4e00-\u9fff])([\u4e00-\u9fff]{2,3}?)"
     r"(?:[忙便又因也就都才冷微大苦含陪赔一急低沉轻]|点头|摇头|连忙|只得|听了){0,2}"
@@ -296,24 +297,26 @@ def _sentences(text: str, *, unspaced: bool) -> Iterator[_Sentence]:
             if unspaced and depth and end < len(line) and end - start < LONGEST[0]:
                 continue
             if len(stripped) >= shortest and any(c.isalnum() for c in stripped):
-                yield _Sentence(stripped, at, inside or stripped.startswith(tuple(f'{_OPENERS}"')))
+                yield _Sentence(stripped, at, inside or stripped.startswith(_SPEECH_STARTS))
                 at += 1
             start = end
 
 
 def _quotation_depth(piece: str) -> int:
-    return sum(piece.count(mark) for mark in _OPENERS[:3]) - sum(
-        piece.count(mark) for mark in _CLOSERS[:3]
-    )
+    return sum(map(piece.count, _OPENERS)) - sum(map(piece.count, _CLOSERS))
 
 
 def _people(text: str, names: Iterable[Sequence[str]], *, unspaced: bool) -> list[str]:
     """Return who occurs most: characters of the project, and names that the text gives away."""
     counts: Counter[str] = Counter()
     known: dict[str, str] = {}
-    for own, *others in names:
-        known |= dict.fromkeys((own, *others), own)
-        if count := max(text.count(name) for name in (own, *others)):
+    characters = frozenset(text)
+    for spellings in names:
+        own = spellings[0]
+        known.update(dict.fromkeys(spellings, own))
+        # To look for the characters of a name is quicker than to count it: many a chapter lacks one.
+        possible = [name for name in spellings if characters.issuperset(name)]
+        if count := max(map(text.count, possible), default=0):
             counts[own] = count
     found = _SAID.findall(text) if unspaced else _CAPITALISED.findall(text)
     for name, count in sorted(Counter(" ".join(each.split()) for each in found).items()):
@@ -351,13 +354,14 @@ def _is_no_name(name: str) -> bool:
 def _scores(listed: Sequence[_Sentence], people: Sequence[str], *, unspaced: bool) -> list[float]:
     """Weigh each sentence by the terms that come back in the chapter, for its length."""
     terms = [telling_terms(one.text) for one in listed]
-    uses = Counter(term for each in terms for term in each)
+    uses = Counter(chain.from_iterable(terms))
     weights = {term: log(1 + count) for term, count in uses.items() if count >= FEWEST_USES}
     wanted = (LONGEST[0] if unspaced else LONGEST[1]) / 2
     scores: list[float] = []
     for one, own in zip(listed, terms, strict=True):
         length = len(one.text)
-        score = sum(weights.get(term, 0.0) for term in sorted(own)) / sqrt(max(length, wanted))
+        weight = sum(weights[term] for term in sorted(own & weights.keys()))
+        score = weight / sqrt(max(length, wanted))
         score *= min(1.0, wanted / length) if length > 2 * wanted else 1.0
         score *= SPEECH_SHARE if one.spoken or _is_broken_off(one.text) else 1.0
         score *= NAME_SHARE if any(name in one.text for name in people) else 1.0

@@ -1,5 +1,7 @@
 """What a text is searched by, and how much each term counts."""
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -125,3 +127,8 @@ def test_terms_hold_nothing_that_the_index_would_tear(text: str):
         assert term
         assert not any(c.isascii() and not c.isalnum() for c in term)
         assert not any("\ue000" <= c <= "\uf8ff" for c in term)
+
+
+@given(st.text(st.characters() | st.sampled_from("，：！？；．（）…\u3000\u0301\u0338")))
+def test_spellings_are_folded_as_unicode_says(text: str):
+    assert fold(text) == unicodedata.normalize("NFKC", text).casefold()
