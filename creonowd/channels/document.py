@@ -15,6 +15,7 @@ from creonowd.redaction import PLACEHOLDER
 from creonowd.redaction.rules import SecretSpan
 from creonowd.retrieval.catalogue import find_documents
 from creonowd.rpc.channel import Channel, Role
+from creonowd.storage.safe_folder import check_root
 from creonowd.text import decode_text
 from creonowd.threads import call_in_thread, in_thread
 from creonowd.workspace.documents import (
@@ -266,6 +267,7 @@ _NO_WRITES = Wording(
 async def list_documents(session: Session, params: ListDocuments) -> DocumentList:
     """List the project's text files and the documents open in an editor."""
     project = await session.projects.find(params.project_id)
+    await call_in_thread(check_root, project.root)
     found = await in_thread(lambda stop: find_documents(project.root, lambda: stop.is_set))
     on_disk = found.documents
     opened = session.documents.open_documents(project.project_id)

@@ -9,7 +9,9 @@ from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Empty, Model, Params, Result
 from creonowd.rpc.channel import Channel, Role
+from creonowd.storage.safe_folder import check_root
 from creonowd.text import file_stem
+from creonowd.threads import call_in_thread
 from creonowd.workspace.projects import Project
 
 
@@ -133,6 +135,7 @@ async def delete_project(session: Session, params: ProjectId) -> DeletedProject:
 async def read_story(session: Session, params: ProjectId) -> ProjectStory:
     """Return a project's documents in the order of the story, and what decided it."""
     project = await session.projects.find(params.project_id)
+    await call_in_thread(check_root, project.root)
     story = await session.chapters.story(project)
     return ProjectStory(
         documents=[_chapter(session, document) for document in story.documents],

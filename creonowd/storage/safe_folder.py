@@ -623,12 +623,33 @@ class LinkedFolder(SafeFolder):
     def _link_refusal(self) -> DaemonError:
         with contextlib.suppress(OSError):
             if _is_link(self.root.lstat()):
-                return invalid_path(
-                    "link", "The project's folder has become a link; put the folder itself there."
-                )
+                return _linked_root()
             if _has_link(self.root, self.folder):
                 return invalid_path("link", f"{self.folder} is a link; make it a plain folder.")
         return _leads_out()
+
+
+def check_root(root: Path) -> None:
+    """Refuse a project's folder that is gone or has become a link; what is in it is not looked at."""
+    try:
+        status = root.lstat()
+    except FileNotFoundError:
+        raise missing_root() from None
+    if _is_link(status):
+        raise _linked_root()
+
+
+def missing_root() -> DaemonError:
+    """Make the error of a project whose folder is gone."""
+    return DaemonError(
+        ErrorCode.NOT_FOUND, "The project's folder is gone; bring it back or choose another."
+    )
+
+
+def _linked_root() -> DaemonError:
+    return invalid_path(
+        "link", "The project's folder has become a link; put the folder itself there."
+    )
 
 
 class _LinkError(Exception):

@@ -29,6 +29,7 @@ from creonowd.storage.safe_folder import (
     LinkedFolder,
     invalid_path,
     mark_of,
+    missing_root,
     problem_with,
     problem_with_name,
     status_of,
@@ -195,8 +196,10 @@ class Tree:
 
     async def exists(self, project: Project) -> bool:
         """Return whether the project has its tree."""
-        place = project.root / TREE
-        return await to_thread.run_sync(lambda: place.is_dir() and not place.is_symlink())
+        places = (project.root, project.root / TREE)
+        return await to_thread.run_sync(
+            lambda: all(place.is_dir() and not place.is_symlink() for place in places)
+        )
 
     async def list(self, project: Project, scope: CreonowFolder) -> list[FileInfo]:
         """List the files of a scope, recursively and sorted; nothing if there is no tree."""
@@ -310,7 +313,7 @@ class Tree:
 def make_tree(root: Path, files: Mapping[str, bytes] = DEFAULTS) -> list[str]:
     """Make the folders, and these files in them, that are missing; return what was made."""
     if not root.is_dir():
-        raise _missing_folder()
+        raise missing_root()
     parents = (parent.as_posix() for name in files for parent in PurePosixPath(name).parents)
     folders = sorted({*FOLDERS, *parents} - {"."})
     made = [f for f in (TREE, *(f"{TREE}/{f}" for f in folders)) if make_folder(root, f)]
@@ -391,12 +394,6 @@ def is_relevant_folder(folder: str, name: str) -> bool:
     return (folder, name) != (TREE, "cache") and _is_visible(name)
 
 
-def _missing_folder() -> DaemonError:
-    return DaemonError(
-        ErrorCode.NOT_FOUND, "The project's folder is gone; bring it back or choose another."
-    )
-
-
 def _in_the_way(path: str, wanted: str) -> DaemonError:
     return DaemonError(
         ErrorCode.IO_ERROR,
@@ -462,7 +459,7 @@ def _check_place(root: Path, folder: str) -> None:
     if os.path.lexists(root / folder):
         raise _in_the_way(folder, "a folder")
     if not root.is_dir():
-        raise _missing_folder()
+        raise missing_root()
 
 
 def _not_allowed() -> PermissionError:

@@ -351,3 +351,20 @@ async def test_a_project_of_too_many_folders_degrades_watching(
 
     assert [part["part"] for part in health["degraded"]] == ["watching"]
     assert project in health["degraded"][0]["reason"]
+
+
+@pytest.mark.parametrize("channel", ["context:document:list", "project:story"])
+async def test_a_folder_that_became_a_link_or_is_gone_is_named_as_the_reason(
+    client: Client, tmp_path: Path, channel: str
+) -> None:
+    novel = await make_novel(client, tmp_path / "novel", {"ch1.md": "一天。"})
+    asked = {"projectId": novel.project_id}
+    novel.root.rename(tmp_path / "moved")
+    gone = await client.failure(channel, asked)
+    novel.root.symlink_to(tmp_path / "moved")
+    linked = await client.failure(channel, asked)
+    status = await client.call("context:creonow:status", asked)
+
+    assert (gone.code, linked.code) == ("NOT_FOUND", "INVALID_ARGUMENT")
+    assert linked.details["reason"] == "link"
+    assert not status["exists"]
