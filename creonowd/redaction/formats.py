@@ -15,11 +15,13 @@ from creonowd.redaction.shape import (
     has_digit_and_letter,
     has_mixture,
     has_sign,
+    is_latin,
     is_plain_value,
     is_random,
     is_secret,
     is_stand_in,
     is_words,
+    unaccented,
 )
 from creonowd.redaction.split_points import KEY_NAME
 
@@ -227,6 +229,15 @@ RULES = (
             "backup code",
             "recovery code",
             "scratch code",
+            "backup-code",
+            "recovery-code",
+            "backupcode",
+            "wiederherstellungscode",
+            "codes de secours",
+            "code de secours",
+            "códigos de recuperación",
+            "código de recuperación",
+            "códigos de respaldo",
             "备用验证码",
             "备用码",
             "恢复码",
@@ -236,7 +247,7 @@ RULES = (
             "복구 코드",
             "백업 코드",
         ),
-        r"(?i)(?:(?:backup|recovery|scratch)[ ]codes?|备用验证码|备用码|恢复码|備用碼|恢復碼|バックアップコード|복구 코드|백업 코드)",
+        r"(?i)(?:(?:backup|recovery|scratch)[ -]?codes?|wiederherstellungscodes?|codes? de secours|códigos? de (?:recuperación|respaldo)|备用验证码|备用码|恢复码|備用碼|恢復碼|バックアップコード|복구 코드|백업 코드)",
         _backup_codes,
         bounded=False,
     ),
@@ -528,7 +539,7 @@ def _piped_pair(match: "re.Match[str]") -> Sequence[MatchSpan]:
 def _plain_argument(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take any value where a program reads nothing but a password."""
     value = match[1].partition("@")[0] if match[0].lower().startswith("sqlplus") else match[1]
-    if not is_plain_value(value, code=False):
+    if not is_latin(value) or not is_plain_value(unaccented(value), code=False):
         return NOTHING
     return ((match.start(1), match.start(1) + len(value)),)
 

@@ -30,9 +30,14 @@ CHINESE_NAMES = (
     "액세스키", "라이선스 키", "시크릿",
 )  # fmt: skip
 
+FOREIGN_NAMES = (
+    "contraseña", "contrasena", "mot de passe", "passwörter", "kennwörter", "contraseñas", "mots de passe", "clave de acceso",
+)  # fmt: skip
+"""Names of passwords that are no single ASCII word."""
+
 ENGLISH_NAMES = (
     "pass", "pwd", "secret", "token", "key", "credential", "creds", "auth", "sig", "jwt",
-    "kennwort", "pw:", "pw=", "pw：", 'pw"', "pw'",
+    "kennwort", "totp", "pw:", "pw=", "pw：", 'pw"', "pw'",
 )  # fmt: skip
 
 PASSWORD_ENDINGS = (
@@ -50,7 +55,9 @@ SECRET_ENDINGS = (
     "appkey",
     "passkey",
 )
-SECRET_WORDS = word_set("pass dbpass userpass mypass credential credentials creds bearer jwt sas")
+SECRET_WORDS = word_set(
+    "totp pass dbpass userpass mypass credential credentials creds bearer jwt sas"
+)
 WEAK_WORDS = word_set(
     "key auth authorization sig sign signature session cookie authentication"
 ).union(SECRET_ENDINGS, PASSWORD_ENDINGS)
@@ -173,7 +180,7 @@ class Strength(IntEnum):
 @lru_cache(maxsize=1024)
 def strength_of(name: str) -> Strength:
     """Return the strength of a name by its last word, and of a `key` by the word before it."""
-    if name.rstrip().endswith(CHINESE_NAMES):
+    if name.rstrip().endswith(CHINESE_NAMES) or name.rstrip().lower().endswith(FOREIGN_NAMES):
         return Strength.PASSWORD
     words = [word.lower() for word in _WORD.findall(name[-LONGEST_NAME:])]
     while len(words) > 1 and (words[-1].isdigit() or words[-1] in NAME_TAILS):

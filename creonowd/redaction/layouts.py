@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from creonowd.redaction.labels import CHINESE_NAMES, Strength, strength_of
+from creonowd.redaction.labels import CHINESE_NAMES, FOREIGN_NAMES, Strength, strength_of
 from creonowd.redaction.passwords import HAN_LABELS
 from creonowd.redaction.rules import NOTHING, PLACEHOLDER, MatchSpan, RedactionRule
 from creonowd.redaction.shape import (
@@ -16,12 +16,14 @@ from creonowd.redaction.shape import (
     has_digit_and_letter,
     has_sign,
     is_common_value,
+    is_latin,
     is_passphrase,
     is_plain_value,
     is_random,
     is_reference,
     is_secret,
     is_stand_in,
+    unaccented,
 )
 
 LONGEST_HEAD = 60
@@ -40,12 +42,13 @@ MOST_COLUMNS = 64
 
 _NAME_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$-"
 _NAMES = (
-    "password", "passwd", "pwd", "passphrase", "passcode", "passwort", "token", "secret", "key", "pass", "pin",
+    "password", "passwd", "pwd", "passphrase", "passcode", "passwort", "kennwort", "token", "secret", "key", "pass", "pin",
+    *FOREIGN_NAMES,
 )  # fmt: skip
 _COMMON_HAN = tuple(sorted({*HAN_LABELS, *CHINESE_NAMES} - {"钥匙"}, key=len, reverse=True))
 _NAME = rf"(?P<name>(?i:{'|'.join(_NAMES)})s?|(?:{'|'.join(_COMMON_HAN)}))"
 _MAY_BE_HEADER = re.compile("|".join((*_NAMES, *_COMMON_HAN)), re.IGNORECASE)
-_BEFORE_VALUE_BELOW = ("\n", "\r", ":\n", ":\r", "**", ":**")
+_BEFORE_VALUE_BELOW = ("\n", "\r", ":\n", ":\r", " :\n", " :\r", "**", ":**")
 _BEFORE_NEXT_CELL = (*',;|\t\n\r"', " |", "  ", " \n", " \r")
 
 _LINE = r"[ \t]{0,8}\r?\n"
@@ -54,13 +57,13 @@ _VALUE_BELOW = (
     r"(?:[ \t](?:for|of)(?:[ \t][\w@.'’-]{1,24}){1,4}|)"
     r"(?:[ \t]?(?:is|are|as)?[ \t]?(?:below|follows)|[ \t]is(?=:)|如下|在下面|见下"
     r"|(?:は|が)?(?:以下|次|下記)の?(?:通り|とおり)?(?:です|になります)?|[는은]?[ ]?(?:아래|다음)(?:와 같습니다|와 같아요|입니다)?"
-    r"|[ ]?[↓▼👇⬇]\ufe0f?)?[.:：。]{0,1}[*_`]{0,3}"
+    r"|[ ]?[↓▼👇⬇]\ufe0f?|[ ](?=:))?[.:：。]{0,1}[*_`]{0,3}"
     rf"{_LINE}(?:[-=]{{3,60}}{_LINE})?(?:{_LINE}){{0,2}}(?:[ \t]{{0,8}}(?:```|~~~)[a-z]{{0,12}}{_LINE})?"
-    r"[ \t]{0,12}(?P<item>(?:[-*+>•]|[0-9]{1,2}[.)])[ \t]{1,4})?(?P<marks>[*_`\"']{0,3})(?P<value>[!-~]{4,128}+)"
+    r"[ \t]{0,12}(?P<item>(?:[-*+>•]|[0-9]{1,2}[.)])[ \t]{1,4}(?:[^\s:：][^\n:：]{0,23}[:：][ \t]{0,4})?)?(?P<marks>[*_`\"']{0,3})(?P<value>[!-~]{4,128}+)"
     r"[ \t]{0,8}(?=\r?\n|\Z)"
 )
 _ITEM = re.compile(
-    r"[ \t]{0,8}\r?\n[ \t]{0,12}(?:[-*+>•]|[0-9]{1,2}[.)])[ \t]{1,4}[*_`\"']{0,3}([!-~]{4,128}+)[ \t]{0,8}(?=\r?\n|\Z)"
+    r"[ \t]{0,8}\r?\n[ \t]{0,12}(?:[-*+>•]|[0-9]{1,2}[.)])[ \t]{1,4}(?:[^\s:：][^\n:：]{0,23}[:：][ \t]{0,4})?[*_`\"']{0,3}([!-~]{4,128}+)[ \t]{0,8}(?=\r?\n|\Z)"
 )
 _DATE_OR_VERSION = re.compile(r"v?[0-9]+(?:[-./:][0-9]+)+\Z")
 _HEADING_ONLY = re.compile(r"[^\n\t|,;!?，。；！？]{0,60}\Z")
@@ -114,7 +117,8 @@ def _strength(match: "re.Match[str]") -> Strength:
     """Return the strength of the whole name that ends here, with the word before it."""
     name = match["name"]
     if not name.isascii():
-        return Strength.PASSWORD if name.endswith(HAN_LABELS) else Strength.SECRET
+        is_password = name.endswith(HAN_LABELS) or name.lower().endswith(FOREIGN_NAMES)
+        return Strength.PASSWORD if is_password else Strength.SECRET
     head = match.string[max(0, match.start() - LONGEST_HEAD) : match.start()]
     apart = head.rstrip(_NAME_CHARS)
     own = head[len(apart) :] + name.removesuffix("s")
@@ -332,14 +336,14 @@ def _header_strength(name: str) -> Strength:
 
 
 def _is_cell(value: str, strength: Strength) -> bool:
-    if len(value) < 3 or is_stand_in(value) or is_common_value(value) or not value.isascii():
+    if len(value) < 3 or is_stand_in(value) or is_common_value(value) or not is_latin(value):
         return False
     words = value.lower().split()
     if len(words) > 1:
         return len(words) <= 4 and has_sign(value) and FUNCTION_WORDS.isdisjoint(words)
     if strength is Strength.SECRET:
         return is_secret(value) or (len(value) >= 8 and has_digit_and_letter(value))
-    return is_plain_value(value, code=False) and value.lower() not in FUNCTION_WORDS
+    return is_plain_value(unaccented(value), code=False) and value.lower() not in FUNCTION_WORDS
 
 
 RULES = (

@@ -47,9 +47,9 @@ _SPACE = r"[ \t\u3000]"
 _CLOSE = r"[*_`\"”」』】\\\]'’]{0,6}+"
 _ASIDE = rf"(?:[ \t]?[(（][^()（）\n]{{0,24}}[)）]|[ \t]\[[^\[\]\n]{{0,24}}\]|)+{_CLOSE}"
 _ASSIGN = rf"{_SPACE}{{0,16}}(?:={{1,3}}>?|:=?(?!//)|：|＝|->|→)(?:\*\*|__|){_SPACE}{{0,16}}"
-_CLAUSE = r"(?P<clause>[ \t](?:for|of|to|für|do|da|de|del|du)(?:[ \t][\w@.'’-]{1,40}){1,4}?)?"
+_CLAUSE = r"(?P<clause>[ \t](?:for|of|to|fürs?|zum|zur|vom|von|des|der|do|da|del?|du|pour|para)(?:[ \t][\w@.'’-]{1,40}){1,4}?)?"
 _IS = (
-    r"(?:['’]s|[ \t](?:is|was|ist|lautet|est|es|é|has been|used to be)(?:[ \t](?:now|still|set to|changed to|reset to))?"
+    r"(?:['’]s(?:[ \t](?:now|still))?|[ \t](?:ist|is|was|war|lautet|est|es|é|has been|used to be)(?:[ \t](?:now|still|set to|changed to|reset to))?"
     r"|[ \t](?:re)?set to|[ \t]changed to|,?[ \t](?:just |please |then )?(?:type|enter|input|use|try|put in))"
     r"[ \t]?[:：]?[ \t]{0,4}"
 )
@@ -112,7 +112,7 @@ _LETTERS = string.ascii_letters
 _PRINTABLE = string.ascii_letters + string.digits + string.punctuation
 _QUOTED_PLAIN = r"[\"'“‘`「]?([!#-&(-~]{3,64}?)[\"'”’`」]?"
 _FROM_TO = re.compile(
-    rf"[\w \t'’]{{0,24}}?[ \t]from[ \t]+{_QUOTED_PLAIN}[ \t]+to[ \t]+{_QUOTED_PLAIN}(?=[\s,.;!?，。；]|\Z)",
+    rf"[\w \t'’]{{0,24}}?[ \t](?:from|von)[ \t]+{_QUOTED_PLAIN}[ \t]+(?:to|auf|zu|in)[ \t]+{_QUOTED_PLAIN}(?=[\s,.;!?，。；]|\Z)",
     re.IGNORECASE,
 )
 _HAN_FROM_TO = re.compile(
@@ -142,7 +142,7 @@ def _english(match: "re.Match[str]") -> Sequence[MatchSpan]:
             sure
             and not taken
             and kind == "bare"
-            and (end := _end_of_phrase(text, value, last, head))
+            and (end := _end_of_phrase(match, value, last, head))
         ):
             taken, last = True, end
     elif match["prose"] is not None:
@@ -217,15 +217,17 @@ def _is_quoted_value(value: str, *, phrase: bool) -> bool:
     return phrase or FUNCTION_WORDS.isdisjoint(words)
 
 
-def _end_of_phrase(text: str, value: str, last: int, head: str) -> int:
+def _end_of_phrase(match: "re.Match[str]", value: str, last: int, head: str) -> int:
     """Find the end of `blue horse tin roof`: words to the end of the line that are no sentence."""
-    more = _WORDS_AFTER.match(text, last)
+    more = _WORDS_AFTER.match(match.string, last)
     if more is None or not value.isalpha() or not _LABEL_ALONE.match(head):
         return 0
     words = [value.lower(), *more[1].lower().split()]
     if not FUNCTION_WORDS.isdisjoint(words) or any(map(is_common_value, words)):
         return 0
-    is_phrase = len(words) >= 4 or (len(words) == 3 and any(word.isdigit() for word in words))
+    fewest = 2 if match["name"].lower() in {"passphrase", "psk"} else 3
+    numbered = any(word.isdigit() for word in words)
+    is_phrase = len(words) >= 4 or (len(words) >= fewest and numbered)
     return more.end(1) if is_phrase else 0
 
 
@@ -452,8 +454,9 @@ def _before_names(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 
 _NEAR_NAMES = (
-    "password", "passwd", "passcode", "passphrase", "pwd", "pw ", "密码", "密碼", "口令", "パスワード", "パスは",
-    "비밀번호", "비번", "패스워드",
+    "password", "passwd", "passcode", "passphrase", "pwd", "pw ", "pwは", "密码", "密碼", "口令", "パスワード", "パスは",
+    "비밀번호", "비번", "패스워드", "passwort", "kennwort", "zugangscode", "mot de passe", "code d'accès", "code d’accès",
+    "contraseña", "código de acceso", "clave del ", "clave de ", "clave para ",
 )  # fmt: skip
 _SENTENCE = re.compile(r"(?:[^\n!?。！？.]|[.!?](?!\s|\Z)){0,60}")
 _ASCII_WORD = re.compile(r"[!-~]{6,48}")
@@ -480,6 +483,17 @@ _PINS = (
     "pin was ",
     "pin for ",
     "pin of ",
+    "pin de ",
+    "pin del ",
+    "pin du ",
+    "pin der ",
+    "pin für ",
+    "pin zur ",
+    "pin zum ",
+    "pin ist ",
+    "pin lautet ",
+    "pin est ",
+    "pin es ",
     *(f"pin {digit}" for digit in string.digits),
 )
 _CODES = tuple(
@@ -493,8 +507,8 @@ RULES = (
     RedactionRule(
         "labelled_password",
         ENGLISH_LABELS,
-        rf"(?i){_ENGLISH_NAME}(?:(?P<from>(?=[\w \t'’]{{0,24}}[ \t]from[ \t]))"
-        rf"|{_ASIDE}{_CLAUSE}(?>(?P<assign>{_ASSIGN}|(?<=[\"']),[ \t]{{0,2}}(?=[\"']))|(?P<prose>{_IS})"
+        rf"(?i){_ENGLISH_NAME}(?:(?P<from>(?=[\w \t'’]{{0,24}}[ \t](?:from|von)[ \t]))"
+        rf"|(?:[ ](?:nueva|actual|temporal))?{_ASIDE}{_CLAUSE}(?>(?P<assign>{_ASSIGN}|(?<=[\"']),[ \t]{{0,2}}(?=[\"']))|(?P<prose>{_IS})"
         rf"|(?(clause)(?!)|[ \t]{{1,8}}(?:[-–—]{{1,2}}[ \t]{{1,4}}|[057][ \t])?)){_VALUE})",
         _english,
         bounded=False,
@@ -520,14 +534,16 @@ RULES = (
     RedactionRule(
         "labelled_pin",
         _PINS,
-        r"(?:PIN (?=[0-9]{4}\b)|pin (?=[0-9]{4}(?:[\r\n,.;)]|\Z))|(?i:pin(?: code| number)?(?: (?:for|of)(?: [\w'’-]{1,20}){1,4}?)?(?:['’]s[ ]|[ \t]{0,2}(?:is|was|[:：=])[ \t]{0,2})))"
+        r"(?:PIN (?=[0-9]{4}\b)|pin (?=[0-9]{4}(?:[\r\n,.;)]|\Z))|(?i:pin(?: code| number)?(?: (?:for|of|del?|du|der|für|zur|zum)(?: [\w'’-]{1,20}){1,4}?)?(?:['’]s[ ]|[ \t]{0,2}(?:is|was|ist|lautet|est|es|[:：=])[ \t]{0,2})))"
         r"[\"“]?([0-9]{4,8})(?!\w|[.:-]\d|[ ]?%)",
         _pin,
     ),
     RedactionRule(
         "labelled_password",
         _NEAR_NAMES,
-        r"(?i)(?:p(?:assword|asswd|asscode|assphrase|wd|w)|密[码碼]|口令|パス(?:ワード)?|비밀번호|비번|패스워드)(?![A-Za-z0-9_(.\[=\"'-])"
+        r"(?i)(?:p(?:assword|asswd|asscode|assphrase|asswort|wd|w)|kennwort|zugangscode|mot de passe|code d['’]accès|contraseña|código de acceso"
+        r"|clave (?:del?|para)(?= (?:la |el )?(?:wi-?fi|acceso|correo|servidor|red|banco|portal|cuenta|admin))"
+        r"|密[码碼]|口令|パス(?:ワード)?|비밀번호|비번|패스워드)(?![A-Za-z0-9_(.\[=\"'-])"
         r"(?=[^0-9]{0,160}[0-9])",
         _near,
         bounded=False,

@@ -280,6 +280,16 @@ def is_unsayable(value: str) -> bool:
     return has_sign(value) or digits >= 3 or _DIGITS_INSIDE.search(value) is not None
 
 
+def is_latin(value: str) -> bool:
+    """Return whether a value has no character beyond the Latin ones with accents."""
+    return value.isascii() or max(value) < "\u0250"
+
+
+def unaccented(value: str) -> str:
+    """Return a value with an `x` for each letter that is not ASCII."""
+    return value if value.isascii() else "".join(one if one < "\x80" else "x" for one in value)
+
+
 def is_numbered_word(value: str) -> bool:
     """Return whether a word ends in a year or a number such as nobody numbers things with: `tsuki_2004`."""
     return _NUMBERED_WORD.match(value) is not None
