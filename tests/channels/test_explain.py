@@ -199,6 +199,33 @@ async def test_a_skill_that_does_not_read_something_is_named(client: Client, sto
     assert words["remedies"][0] == {"do": "widen_window"}
 
 
+async def test_while_the_index_is_built_the_answer_is_to_wait(client: Client, novel: Novel) -> None:
+    """Ask for the rare words of an early chapter before so many chapters can be known."""
+    for path, text in FILES.items():
+        novel.put(path, text)
+    for number in range(300):
+        novel.put(f"chapters/01-{number}.md", "# 渡口\n\n" + "江水漫过石阶。\n\n" * 100)
+    novel.put("chapters/01-7.md", "# 渡口\n\n" + "江水漫过石阶。\n\n" * 100 + "琉璃塔倒了。\n")
+
+    building = await ask(client, novel, "琉璃塔倒了")
+
+    assert (building["verdict"], building["cause"]) == ("never_considered", "index_building")
+    assert building["remedies"] == [{"do": "wait"}]
+
+
+async def test_words_that_nothing_leads_to_can_be_named(client: Client, story: Novel) -> None:
+    for number in range(40):
+        story.put(f"chapters/01-{number}.md", "# 渡口\n\n" + "林远推开门，苏晴没有抬头。\n\n" * 40)
+    story.put("chapters/00.md", "# 序\n\nxylophone orchard\n")
+    wait = {"documentId": "chapters/03.md", "cursorPosition": 0, "wait": True}
+    await client.call("context:retrieve", story.params | wait)
+
+    answer = await ask(client, story, "xylophone orchard")
+
+    assert (answer["verdict"], answer["cause"]) == ("never_considered", "no_shared_words")
+    assert [one["do"] for one in answer["remedies"]] == ["mention"]
+
+
 async def test_answers_come_in_the_language_of_the_client(client: Client, story: Novel) -> None:
     english = (await ask(client, story, "老陈"))["sentence"]
     await client.call("initialize", {"locale": "zh-CN"})
