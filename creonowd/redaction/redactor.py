@@ -4,6 +4,7 @@ Values are what the log writes and what tools return.
 """
 
 import dataclasses
+import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,6 +39,8 @@ DEEPEST = 16
 # As long as a hash: those of an answer that is given again come with every line.
 SHORT_TEXT = 64
 CACHED_TEXTS = 4096
+
+_STEP = re.compile(r"[^/\\]+")
 
 
 class RedactionEvidence(Model):
@@ -119,8 +122,18 @@ class Redactor:
         """Replace secrets and leave paths, for texts that exist to name one."""
         spans, clean = self._search(text)
         names = self._scanner.names
-        secrets = [span for span in spans if not names[span[2]].endswith("_abs_path")]
-        return clean if len(secrets) == len(spans) else replace_spans(text, secrets)
+        if not any(names[rule].endswith("_abs_path") for _, _, rule in spans):
+            return clean
+        secrets: list[RankedSpan] = []
+        for start, end, rule in spans:
+            if not names[rule].endswith("_abs_path"):
+                secrets.append((start, end, rule))
+                continue
+            for step in _STEP.finditer(text, start, end):  # the path may have covered a secret
+                found, _ = self._search(step[0])
+                at = step.start()
+                secrets += [(at + first, at + last, other) for first, last, other in found]
+        return replace_spans(text, secrets)
 
     def redact_name(self, path: str) -> str:
         """Replace secrets in each name of a relative path, so that each can be found again by what is left."""

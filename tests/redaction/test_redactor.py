@@ -445,3 +445,11 @@ def test_the_traceback_of_an_exception_is_redacted() -> None:
 
     assert "KeyError" in written.getvalue()
     assert SECRET not in written.getvalue()
+
+
+@pytest.mark.parametrize("place", ["/home/mei/", "C:\\Users\\mei\\", "/home/mei/old "])
+def test_a_path_that_is_to_be_shown_hides_a_configured_key_in_it(place: str) -> None:
+    """The rule for paths covers the key, and a text that names a path keeps the path."""
+    shown = Redactor(None, ["unseen-form-of-a-key"]).hide_secrets(f"{place}unseen-form-of-a-key")
+
+    assert shown == f"{place}***REDACTED***"
