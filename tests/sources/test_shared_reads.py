@@ -202,7 +202,10 @@ async def test_a_read_that_fails_costs_the_others_nothing(
 async def test_a_read_that_hangs_costs_the_others_nothing(
     reads: ProjectReads, names: tuple[str, ...]
 ) -> None:
-    """Whether the first to ask or another one hangs makes no difference."""
+    """Whether the first to ask or another one hangs makes no difference.
+
+    A quarter of the time goes by before each reads alone; the rest is for a machine that is busy.
+    """
     got: dict[str, object] = {}
     free = threading.Event()
 
@@ -210,19 +213,22 @@ async def test_a_read_that_hangs_costs_the_others_nothing(
         free.wait(60)
 
     async def ask(name: str) -> None:
-        try:
-            with anyio.fail_after(1):
-                got[name] = await reads.get(name, hang if name == "bad" else lambda _: name)
-        except TimeoutError:
-            got[name] = "timeout"
+        got[name] = await reads.get(name, lambda _: name)
 
-    with anyio.fail_after(60):
-        async with anyio.create_task_group() as group:
-            for name in names:
-                group.start_soon(ask, name)
-    free.set()
+    try:
+        with anyio.fail_after(6):
+            async with anyio.create_task_group() as doomed:
+                async with anyio.create_task_group() as group:
+                    for name in names:
+                        if name == "bad":
+                            doomed.start_soon(reads.get, name, hang)
+                        else:
+                            group.start_soon(ask, name)
+                doomed.cancel_scope.cancel()
+    finally:
+        free.set()
 
-    assert got == {"after": "after", "bad": "timeout", "one more": "one more"}
+    assert got == {"after": "after", "one more": "one more"}
 
 
 async def test_if_the_first_to_ask_is_cancelled_the_others_read_alone(reads: ProjectReads) -> None:

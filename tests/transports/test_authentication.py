@@ -25,7 +25,7 @@ from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from creonowd.transports.memory import MemoryWire
 from creonowd.transports.websocket import MAX_HANDSHAKES
-from testing.clients import Client, in_memory, over_socket, over_tcp, over_websocket
+from testing.clients import PATIENCE, Client, in_memory, over_socket, over_tcp, over_websocket
 
 
 async def grant(owner: Client, **params: object) -> str:
@@ -409,7 +409,7 @@ async def test_a_websocket_that_has_shown_its_token_may_send_much(
 @pytest.mark.parametrize("method", ["POST", "GET", "PUT", "OPTIONS"])
 def test_plain_http_gets_nothing(endpoints: dict[str, Endpoint], method: str) -> None:
     host = endpoints["websocket"].address.removeprefix("ws://").removesuffix("/rpc")
-    line = http.client.HTTPConnection(host, timeout=5)
+    line = http.client.HTTPConnection(host, timeout=PATIENCE)
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "app:ping"}).encode()
 
     try:
