@@ -106,9 +106,6 @@ async def test_two_processes_lose_nothing(store: Constraints, project: Project) 
     assert acknowledged == set(texts(await store.list(project)))
 
 
-@pytest.mark.skipif(
-    os.name == "nt", reason="Windows cannot swap two names, so a hand editor and we can cross"
-)
 async def test_two_processes_and_a_hand_editor_lose_nothing(
     store: Constraints, project: Project
 ) -> None:
