@@ -26,10 +26,11 @@ _DEEP_ROOTS = (
 )  # fmt: skip
 _PATH_CHARS = frozenset(string.ascii_letters + string.digits + "._~-%$}@")
 _PERSONAL = re.compile(
-    rf"\\?/(?:(?:(?:mnt\\?/|cygdrive\\?/|)[a-zA-Z]\\?/)?(?:{'|'.join(_HOMES)})|run\\?/user)\\?/(?=[A-Za-z0-9._-]{{1,64}}\\?/)"
+    rf"\\?/(?:(?:(?:mnt\\?/|cygdrive\\?/|)[a-zA-Z]\\?/)?(?:{'|'.join(_HOMES)})|run\\?/user)\\?/(?!users?/)(?=[A-Za-z0-9._-]{{1,64}}\\?/)"
 )
 """A folder of a person; behind an ideograph only this is a path, as `卷一/home/归来.txt` is none."""
 _BEFORE_ROOT = "在到开入进径从往向见看为是至把将自于与和或了，。；：、！？“‘「『《【（…—　"
+_ENDS_OF_TITLES = "卷章节篇部集册回幕一二三四五六七八九十"
 _FLAG_OR_FILE_URL = re.compile(r"(?:(?<!\S)-[A-Za-z]?|:(?://|\\/\\/)file)\Z")
 _REQUEST = re.compile(
     r"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|(?:ROUTE|[Rr]oute|路由)[:：]?)[ \t]?\Z"
@@ -151,7 +152,8 @@ def _is_root(text: str, start: int) -> bool:
         last = bare[-1:]
         return last not in _PATH_CHARS and not (last == ":" and len(head) - len(bare) == 1)
     if not before.isascii():
-        return before in _BEFORE_ROOT or _PERSONAL.match(text, start) is not None
+        is_personal = before not in _ENDS_OF_TITLES and _PERSONAL.match(text, start) is not None
+        return is_personal or before in _BEFORE_ROOT
     if before not in _PATH_CHARS:
         return (before != "*" or begins_token(text, start)) and not _is_route(text, start, before)
     return (

@@ -5,9 +5,11 @@ from pathlib import PurePath
 
 from creonowd.redaction import (
     absolute_paths,
+    access_codes,
     formats,
     labels,
     layouts,
+    mentions,
     passwords,
     personal,
     vendor_keys,
@@ -22,7 +24,9 @@ RULES = (
     *labels.RULES,
     *formats.COMMAND_RULES,
     *passwords.RULES,
+    *access_codes.RULES,
     *layouts.RULES,
+    *mentions.RULES,
     *absolute_paths.RULES,
 )
 

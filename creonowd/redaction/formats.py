@@ -1,7 +1,8 @@
 """Secrets known by their format: JSON web tokens, private keys, URLs, headers, command lines.
 
 Headers such as `Authorization` are found as they are pasted into notes, code and logs; of commands,
-the passwords whose flags do not name them: `-u user:pass`, `mysql -p…`. `labels` finds named values.
+the passwords whose flags do not name them: `-u user:pass`, `mysql -p…`. `labels` finds named
+values.
 """
 
 import base64
@@ -40,8 +41,7 @@ _WORDS_FOR_PASSWORD = ("password", "passwd", "pass", "pwd", "passwort", "密码"
 
 LONGEST_PHRASE = 400
 FEWEST_WORDS = 12
-MOST_CODES = 24
-_HOST_BEFORE = re.compile(r"(?:\A|[\r\n])[ \t]{0,8}[\w.*-]{1,64}\Z")
+_HOST_BEFORE = re.compile(r"(?:\A|[\r\n`\"' ])[ \t]{0,8}[\w.*-]{1,64}\Z")
 _USER_AND_PASSWORD = re.compile(
     r"(?<![\w/:.@-])([A-Za-z][\w.-]{0,32}):([^\s:@/\"'<>，。；：、（）]{4,64})\Z"
 )
@@ -64,21 +64,19 @@ _BEFORE_ADDRESS = frozenset(
         "xmpp",
     )
 )
-_NEXT_WORD = r"(?:[ \t,]{1,3}|[ \t]{0,4}\r?\n[ \t>*-]{0,6})"
+_NEXT_WORD = r"(?:[ \t,]{1,8}|-|[ \t]{0,4}\r?\n[ \t>*-]{0,6})"
 _NUMBER = r"(?:[0-9]{1,2}[.):]?[ \t]{1,2})"
 _PHRASE = re.compile(
-    r"(?:[^\n.!?。！？(（]{0,24}[(（][^()（）\n]{0,32}[)）])?[^\n.!?。！？]{0,48}?\s{0,6}(?P<phrase>"
-    rf"(?<![A-Za-z]){_NUMBER}?[a-z]{{3,8}}(?:{_NEXT_WORD}{_NUMBER}?[a-z]{{3,8}}){{11,23}}(?![A-Za-z])"
+    r"(?:[^\n.!?。！？(（]{0,24}[(（][^()（）\n]{0,32}[)）])?[^\n.!?。！？]{0,48}?\s{0,12}(?:[-*] )?(?P<phrase>"
+    rf"(?<![A-Za-z]){_NUMBER}?[a-zà-ÿ]{{3,10}}(?:{_NEXT_WORD}{_NUMBER}?[a-zà-ÿ]{{3,10}}){{11,23}}(?![A-Za-z])"
+    r"|[\u3041-\u3096]{2,8}(?:[ \u3000]{1,2}[\u3041-\u3096]{2,8}){11,23}(?![\u3041-\u3096])"
     r"|[\u4e00-\u9fff](?:[ \u3000,，、]{1,2}[\u4e00-\u9fff]){11,23}(?![\u4e00-\u9fff]))"
 )
 _NUMBERED_PHRASE = re.compile(
-    rf"{_NUMBER}[a-z]{{3,8}}(?:{_NEXT_WORD}{_NUMBER}[a-z]{{3,8}}){{11,23}}(?![A-Za-z])"
+    rf"{_NUMBER}[a-z]{{3,8}}(?:{_NEXT_WORD}{_NUMBER}[a-z]{{3,8}}){{5,23}}(?![A-Za-z])"
+    r"|(?<![0-9])1[.、)）]?[ ]?[\u4e00-\u9fff](?:[\s,，、]{1,8}[0-9]{1,2}[.、)）]?[ ]?[\u4e00-\u9fff]){5,23}(?![\u4e00-\u9fff])"
 )
-_PHRASE_WORD = re.compile(r"[a-z]{3,8}|[\u4e00-\u9fff]")
-_CODE = re.compile(
-    r"[ \t]{0,2}[:：]?(?:[\s,、，;]{1,6}|)(?:(?:[-*•]|[0-9]{1,2}[.)])[ \t]{1,3})?"
-    r"([A-Za-z0-9]{3,10}(?:-[A-Za-z0-9]{3,10}){0,3})(?=[\s,、;，。]|\Z)"
-)
+_PHRASE_WORD = re.compile(r"[a-zà-ÿ]{3,10}|[\u3041-\u3096]{2,8}|[\u4e00-\u9fff]")
 _CRYPT = r"[./A-Za-z0-9]"
 
 
@@ -152,8 +150,10 @@ def _recovery_phrase(match: "re.Match[str]") -> Sequence[MatchSpan]:
     text, start = match.string, match.start()
     found = _PHRASE.match(text, match.end())
     span = None if found is None else found.span("phrase")
-    if span is None and text.rfind("(", max(0, start - 24), start) >= 0:
-        found = _NUMBERED_PHRASE.search(text, max(0, start - LONGEST_PHRASE), start)
+    if span is None:
+        found = _NUMBERED_PHRASE.search(text, match.end(), match.end() + LONGEST_PHRASE)
+        if found is None and text.rfind("(", max(0, start - 24), start) >= 0:
+            found = _NUMBERED_PHRASE.search(text, max(0, start - LONGEST_PHRASE), start)
         span = None if found is None else found.span()
     if span is None:
         return NOTHING
@@ -171,23 +171,14 @@ def _base32(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (match.span(1),) if re.search("[2-7]", match[1]) else NOTHING
 
 
-def _backup_codes(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    spans: list[MatchSpan] = []
-    place = match.end()
-    while len(spans) < MOST_CODES and (code := _CODE.match(match.string, place)):
-        if not re.search("[0-9]", code[1]) or is_stand_in(code[1]):
-            break
-        spans.append(code.span(1))
-        place = code.end()
-    return spans
-
-
 RULES = (
     RedactionRule(
         "recovery_phrase",
         (
             "recovery phrase",
             "recovery words",
+            "recovery_words",
+            "seed_words",
             "mnemonic",
             "backup phrase",
             "secret phrase",
@@ -216,45 +207,28 @@ RULES = (
             "ニーモニック",
             "니모닉",
             "복구 구문",
+            "frase semilla",
+            "frase de recuperación",
+            "frase de recuperação",
+            "frase di recupero",
+            "phrase de récupération",
+            "phrase mnémonique",
+            "wiederherstellungsphrase",
+            "сид-фраза",
+            "мнемоническая фраза",
         ),
-        r"(?i)(?:(?:recovery|backup|secret)[ ](?:phrase|words|key)|seed|wallet|metamask|mnemonic|(?:12|24)[- ]words?"
+        r"(?i)(?:(?:recovery|backup|secret)[ _](?:phrase|words|key)|seed|wallet|metamask|mnemonic|(?:12|24)[- ]words?"
         "|助记词|助記詞|恢复短语|恢復短語|恢复词|恢復詞|种子短语|種子短語|ニーモニック|リカバリーフレーズ|シードフレーズ|復元フレーズ"
-        "|니모닉|시드|복구 ?[구문][문구])",
+        r"|니모닉|시드|복구 ?[구문][문구]|frase (?:semilla|d[ei] rec\w{1,8}[óãe]\w{0,3}n?)|phrase (?:de récupération|mnémonique)"
+        "|wiederherstellungsphrase|(?u:сид-фраза|мнемоническая фраза))",
         _recovery_phrase,
         bounded=False,
-    ),
-    RedactionRule(
-        "recovery_code",
-        (
-            "backup code",
-            "recovery code",
-            "scratch code",
-            "backup-code",
-            "recovery-code",
-            "backupcode",
-            "wiederherstellungscode",
-            "codes de secours",
-            "code de secours",
-            "códigos de recuperación",
-            "código de recuperación",
-            "códigos de respaldo",
-            "备用验证码",
-            "备用码",
-            "恢复码",
-            "備用碼",
-            "恢復碼",
-            "バックアップコード",
-            "복구 코드",
-            "백업 코드",
-        ),
-        r"(?i)(?:(?:backup|recovery|scratch)[ -]?codes?|wiederherstellungscodes?|codes? de secours|códigos? de (?:recuperación|respaldo)|备用验证码|备用码|恢复码|備用碼|恢復碼|バックアップコード|복구 코드|백업 코드)",
-        _backup_codes,
-        bounded=False,
+        names=True,
     ),
     RedactionRule(
         "pgpass_password",
         (":543", ":643", ":*:"),
-        r":(?:[0-9]{2,5}|\*):[^:\s]{1,64}:[^:\s]{1,64}:([^\s:]{3,128})(?=[ \t]{0,4}(?:[\r\n]|\Z))",
+        r":(?:[0-9]{2,5}|\*):[^:\s]{1,64}:[^:\s]{1,64}:((?:[^\s:\\]|\\.){3,128}?)(?=[`\"']?[ \t]{0,4}(?:[\r\n]|\Z))",
         _pgpass,
         bounded=False,
     ),
@@ -512,6 +486,13 @@ def _pair(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (match.span(1),) if is_sure else NOTHING
 
 
+def _call_argument(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the password that a program hands to a call, if it is no word or stands behind a user."""
+    value = match[1] or match[2]
+    is_sure = match[2] is not None or has_digit_and_letter(value) or has_sign(value)
+    return (match.span(match.lastindex or 1),) if is_sure and is_plain_value(value) else NOTHING
+
+
 def _argument(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take the value of a one-letter flag if a program that reads passwords stands before it."""
     if not is_secret(match[1], digits=True):
@@ -537,7 +518,11 @@ def _piped_pair(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 
 def _plain_argument(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    """Take any value where a program reads nothing but a password."""
+    """Take any value where a program reads nothing but a password, in quotes with its spaces."""
+    start, quote = match.start(1), match.string[match.start(1) - 1]
+    last = match.string.find(quote, match.end(1), match.end(1) + 64) if quote in "\"'" else -1
+    if last > match.end(1) and "\n" not in match.string[start:last]:
+        return ((start, last),)
     value = match[1].partition("@")[0] if match[0].lower().startswith("sqlplus") else match[1]
     if not is_latin(value) or not is_plain_value(unaccented(value), code=False):
         return NOTHING
@@ -587,18 +572,19 @@ COMMAND_RULES = (
             "-pass pass:",
             "htpasswd -b",
             "net user ",
+            "net use ",
             "/user:",
         ),
         rf"(?i)(?:sqlplus (?:-\w+ )?[\"']?\w{{1,32}}/(?=[^\s@]{{3,64}}(?:@|\s|\Z))|lftp (?:[^\n;|&]{{0,40}}? )?-u [\"']?[\w.@-]{{1,64}},"
         rf"|-(?:store|key)pass[ ]|-pass(?:in|out)?[ ]pass:|htpasswd -b\w{{0,3}} \S{{1,128}} \S{{1,64}} "
-        rf"|net user \S{{1,64}} (?!/)|/user:\S{{1,64}} (?!/)){_ARGUMENT}",
+        rf"|net user \S{{1,64}} (?!/)|net use \S{{1,4}} \S{{1,128}} (?=\S{{3,64}} /user:)|(?<![/\w])/user:\S{{1,64}} (?!/)){_ARGUMENT}",
         _plain_argument,
         bounded=False,
     ),
     RedactionRule(
         "command_line_password",
         (" -k ", " -u "),
-        rf"(?: -k | -U [\w.\\-]{{1,64}}%){_ARGUMENT}",
+        rf"(?: -k | -U [\"']?[\w.\\-]{{1,64}}%){_ARGUMENT}",
         _encryption_argument,
         bounded=False,
     ),
@@ -634,6 +620,14 @@ COMMAND_RULES = (
         ("auth=(", "auth = (", "basicauth(", "digestauth("),
         r"(?i)(?:auth[ ]?=[ ]?|basicauth|digestauth)\([\"'][^\"'\n]{1,64}[\"'],[ ]?[\"']([^\s\"']{4,128})[\"']",
         _pair,
+        bounded=False,
+    ),
+    RedactionRule(
+        "command_line_password",
+        ("password(", "passwd(", "auth(", "login(", "connect("),
+        r"(?i)(?:(?:set_?)?pass(?:word|wd)|auth|login)\([\"']([^\s\"']{6,128})[\"']\)"
+        r"|connect\([ ]?[\"'][^\"'\n]{1,160}[\"'],[ ]?[\"'][^\"'\n]{1,64}[\"'],[ ]?[\"']([^\s\"']{4,128})[\"']",
+        _call_argument,
         bounded=False,
     ),
     RedactionRule(

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule
 from creonowd.redaction.shape import (
+    has_mixture,
     is_gibberish,
     is_passphrase,
     is_plain_value,
@@ -31,19 +32,24 @@ CHINESE_NAMES = (
 )  # fmt: skip
 
 FOREIGN_NAMES = (
-    "contraseña", "contrasena", "mot de passe", "passwörter", "kennwörter", "contraseñas", "mots de passe", "clave de acceso",
+    "passwort", "passwörter", "kennwort", "kennwörter", "zugangscode", "losungswort", "mot de passe", "mots de passe", "mot_de_passe",
+    "motdepasse", "mdp", "phrase de passe", "code d'accès", "code d’accès", "contraseña", "contraseñas", "contrasena",
+    "código de acceso", "clave de acceso", "senha", "senhas", "palavra-passe", "palavra passe", "código de acesso",
+    "codice di accesso", "codice d'accesso", "wachtwoord", "wachtwoorden", "toegangscode", "lösenord", "passord", "adgangskode",
+    "kodeord", "salasana", "hasło", "hasła", "haslo", "heslo", "sifre", "losenord", "jelszó", "şifre", "пароль", "пароли", "парола", "κωδικός πρόσβασης", "סיסמה",
+    "סיסמא", "كلمة المرور", "كلمة السر", "पासवर्ड", "รหัสผ่าน", "mật khẩu", "kata sandi", "kata laluan",
 )  # fmt: skip
-"""Names of passwords that are no single ASCII word."""
+"""Names of passwords in other languages."""
 
 ENGLISH_NAMES = (
     "pass", "pwd", "secret", "token", "key", "credential", "creds", "auth", "sig", "jwt",
-    "kennwort", "totp", "pw:", "pw=", "pw：", 'pw"', "pw'",
+    "kennwort", "totp", "_cle=", "_cle:", "_cle ", "clave", "schluessel", "chave", "mdp", "senha", "contrasena", "pw:", "pw=", "pw：", 'pw"', "pw'",
 )  # fmt: skip
 
 PASSWORD_ENDINGS = (
     "password", "passwd", "pwd", "passphrase", "passcode", "passwort", "kennwort", "requirepass",
 )  # fmt: skip
-PASSWORD_WORDS = word_set("pw dbpw userpw rootpw bindpw psk mdp")
+PASSWORD_WORDS = word_set("senha contrasena motdepasse pw dbpw userpw rootpw bindpw psk mdp")
 SECRET_ENDINGS = (
     "secret",
     "token",
@@ -56,7 +62,7 @@ SECRET_ENDINGS = (
     "passkey",
 )
 SECRET_WORDS = word_set(
-    "totp pass dbpass userpass mypass credential credentials creds bearer jwt sas"
+    "cle clave schluessel chave totp pass dbpass userpass mypass credential credentials creds bearer jwt sas"
 )
 WEAK_WORDS = word_set(
     "key auth authorization sig sign signature session cookie authentication"
@@ -74,7 +80,7 @@ KEY_OWNERS = word_set(
 PUBLIC_KINDS = word_set(
     "public primary foreign cache partition sort row object hash idempotency dedupe index shortcut hot "
     "map group registry answer routing unique composite json dict query i18n locale translation next "
-    "page continuation sync cancel cancellation cursor start end max min num total prompt completion "
+    "document file content chapter item entry node event element field page continuation sync cancel cancellation cursor start end max min num total prompt completion "
     "input output pad eos bos mask sep cls unk stop special per"
 )
 NO_SECRET_WORDS = word_set(
@@ -104,11 +110,11 @@ _ASIDE = rf"(?>(?=[(（&*_`\"”」』】\\\]'’]|[ \t][(（\[]){_BRACKETS}{_CL
 _FENCE = r"(?:[ \t]{0,8}\r?\n|)(?:[ \t]{0,8}```[a-z]{0,12}\r?\n|)"
 _BELOW = rf"[:：](?:\*\*|)[ \t]{{0,4}}(?:[|>][-+]?[ \t]{{0,2}}|)\r?\n{_FENCE}[ \t]{{0,8}}"
 _ASSIGN = (
-    r"(?:={1,3}>?|:(?:=|(?!//)(?:\*\*|__|))|：(?:\*\*|)|＝|->|→|%3[ADad])"
+    r"(?:={1,3}>?|:(?:=|[ ]?&?[A-Za-z][\w.<>]{1,20}[ ]=[ ]?|(?!//)(?:\*\*|__|))|：(?:\*\*|)|＝|->|→|%3[ADad])"
     rf"{_SPACE}{{0,16}}"
     r"(?:\(\s{1,16}(?=[\"'])|)"
 )
-_CELL = r"\|[ \t]{0,16}"
+_CELL = r"[|｜][ \t]{0,16}"
 _PAIR = r"(?:[,\r\n]\s{0,16}|)[\"']?value[\"']?[ \t]{0,4}[:=][ \t]{0,4}"
 _SET = r"(?:(?:is|was|has been|will be) )?(?:now )?(?:re)?(?:set|changed) to"
 _IS = (
@@ -155,7 +161,9 @@ _BEFORE_QUERY = ("?", "&", "#")
 _LIST_END = re.compile(r",|;|&(?=[A-Za-z_][\w.-]{0,48}=|[a-z]{2,6};|#)")
 _QUERY_END = re.compile(r"[&#,;]")
 _DIGITS_AND_MORE = re.compile(r"(?=.*[0-9])(?=.*[^0-9a-fA-F-])")
+_HEX = re.compile(r"[0-9a-f]{24,128}\Z")
 _SHORTEST_WEAK = 20
+_WIDE_GAP = re.compile("\u3000|\t|[ ]{2}")
 _METAL_KEY = "钥匙"
 _SIGNING_NAMES = (
     "jwtsecret",
@@ -210,7 +218,7 @@ def _strength_of_words(words: list[str]) -> Strength:
 
 def _english_pair(name: str) -> str:
     """Write the pattern of a name and its value; `space`: only a space or dash is between them."""
-    apart = rf"(?<=[ \t]){_DASH}{_VALUE_AHEAD}))"
+    apart = rf"(?<=[ \t\u3000]){_DASH}{_VALUE_AHEAD}))"
     return (
         f"{_NO_CHAIN}(?P<name>{name}){_CLAUSE}{_ASIDE}{_JOIN}{apart}{_OPEN}{_VALUE_LIKELY}{_VALUE}"
     )
@@ -235,7 +243,16 @@ def _english(match: "re.Match[str]") -> Sequence[MatchSpan]:
         return NOTHING
     if space is not None and not _may_stand_apart(match, joined, strength):
         return NOTHING
+    if strength is Strength.WEAK and _is_hex_key(match, joined + name):
+        return (match.span(match.lastgroup or "bare"),)
     return _judge(match, strength, in_query=apart.endswith(_BEFORE_QUERY), is_flag=is_flag)
+
+
+def _is_hex_key(match: "re.Match[str]", name: str) -> bool:
+    """Take hexadecimal digits only as the value of a name such as `cloudflare_key`: hashes have no owner."""
+    value = match[match.lastgroup or "bare"]
+    is_owned = re.search(r"[a-z][_-]key\Z|[a-z]Key\Z|[A-Z]_KEY\Z", name) is not None
+    return is_owned and _HEX.match(value) is not None and has_mixture(value)
 
 
 def _strength(head: str, name: str) -> Strength:
@@ -256,7 +273,7 @@ def _may_stand_apart(match: "re.Match[str]", joined: str, strength: Strength) ->
     if strength is not Strength.SECRET:
         return False
     value = match[match.lastgroup or "bare"]
-    if match["space"].strip() and is_random(value, 12):
+    if (match["space"].strip() or _WIDE_GAP.search(match[0])) and is_random(value, 12):
         return True
     return "_" in joined + match["name"] or _is_unmistakable(value)
 
@@ -355,7 +372,21 @@ def trim_bare(value: str, *, in_query: bool) -> str:
     return value.rstrip("*_.:") if value.endswith(("*", "__", ".", ":")) else value
 
 
+def _salt(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take a long value in quotes that no name, path or sentence could be."""
+    value = match["value"]
+    is_sure = re.search(r"[^A-Za-z0-9 _./-]", value) and is_random(value.replace(" ", ""), 30)
+    return (match.span("value"),) if is_sure else NOTHING
+
+
 RULES = (
+    RedactionRule(
+        "labelled_secret",
+        ("_key'", '_key"', "_salt'", '_salt"'),
+        r"(?i)_(?:key|salt)[\"'][ \t]{0,2}[,:=][ \t=>]{0,16}(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote))[ -~]){32,160}+)(?P=quote)",
+        _salt,
+        bounded=False,
+    ),
     RedactionRule(
         "labelled_secret",
         ENGLISH_NAMES,
@@ -363,6 +394,7 @@ RULES = (
         _english,
         bounded=False,
         swallows=False,
+        names=True,
         wraps=True,
     ),
     RedactionRule(
@@ -374,6 +406,7 @@ RULES = (
         _chinese,
         bounded=False,
         swallows=False,
+        names=True,
         wraps=True,
     ),
     RedactionRule(

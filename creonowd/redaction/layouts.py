@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from creonowd.redaction.labels import CHINESE_NAMES, FOREIGN_NAMES, Strength, strength_of
-from creonowd.redaction.passwords import HAN_LABELS
+from creonowd.redaction.passwords import HAN_LABELS, SPACED_LABELS
 from creonowd.redaction.rules import NOTHING, PLACEHOLDER, MatchSpan, RedactionRule
 from creonowd.redaction.shape import (
     FUNCTION_WORDS,
@@ -24,6 +24,7 @@ from creonowd.redaction.shape import (
     is_secret,
     is_stand_in,
     unaccented,
+    word_set,
 )
 
 LONGEST_HEAD = 60
@@ -39,17 +40,39 @@ _ACCOUNT = re.compile(
 )
 """Names of the column beside a password, without which words in a row are no header."""
 MOST_COLUMNS = 64
+MOST_WORDS = 7
+_NO_PHRASE = word_set(
+    "ask same see none no yes not n/a in on at with uses use sign google apple facebook login via as is my your our the a an must should login"
+    " written printed stored saved kept unknown lost forgotten changed expired optional required min max least varchar string text phone only"
+    " sms mail e-mail email card free trial face finger fragen wie demander idem igual pedir come chiedere через спросить"
+)
 
 _NAME_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$-"
-_NAMES = (
-    "password", "passwd", "pwd", "passphrase", "passcode", "passwort", "kennwort", "token", "secret", "key", "pass", "pin",
-    *FOREIGN_NAMES,
+_ENGLISH_NAMES = (
+    "password", "passwd", "pwd", "passphrase", "passcode", "token", "secret", "key", "pass", "pin", "pw",
+    "secret word", "code word", "parola chiave",
 )  # fmt: skip
-_COMMON_HAN = tuple(sorted({*HAN_LABELS, *CHINESE_NAMES} - {"钥匙"}, key=len, reverse=True))
-_NAME = rf"(?P<name>(?i:{'|'.join(_NAMES)})s?|(?:{'|'.join(_COMMON_HAN)}))"
+_NAMES = (*_ENGLISH_NAMES, *FOREIGN_NAMES)
+_COMMON_HAN = tuple(
+    sorted({*HAN_LABELS, *SPACED_LABELS, *CHINESE_NAMES} - {"钥匙"}, key=len, reverse=True)
+)
+_NAME = rf"(?P<name>(?iu:{'|'.join(_NAMES)})s?|(?:{'|'.join(_COMMON_HAN)}))"
+_OTHER_NAMES = tuple(dict.fromkeys(name.lower() for name in (*FOREIGN_NAMES, *_COMMON_HAN)))
+_SECRET_WORDS = frozenset(
+    (
+        "secret word",
+        "safe word",
+        "code word",
+        "memorable word",
+        "parola chiave",
+        "codewort",
+        "kod",
+        "haslo",
+    )
+)
 _MAY_BE_HEADER = re.compile("|".join((*_NAMES, *_COMMON_HAN)), re.IGNORECASE)
 _BEFORE_VALUE_BELOW = ("\n", "\r", ":\n", ":\r", " :\n", " :\r", "**", ":**")
-_BEFORE_NEXT_CELL = (*',;|\t\n\r"', " |", "  ", " \n", " \r")
+_BEFORE_NEXT_CELL = (*',;|\t\n\r"*', " |", " /", "  ", " \n", " \r")
 
 _LINE = r"[ \t]{0,8}\r?\n"
 _VALUE_BELOW = (
@@ -68,19 +91,22 @@ _ITEM = re.compile(
 _DATE_OR_VERSION = re.compile(r"v?[0-9]+(?:[-./:][0-9]+)+\Z")
 _HEADING_ONLY = re.compile(r"[^\n\t|,;!?，。；！？]{0,60}\Z")
 
-_SPEECH = r"[^\n:：]{0,24}(?:[0-9]{1,2}[:：][0-9]{2}[^\n:：]{0,32}){0,1}(?:>|[:：])[ \t]?"
-_SPEAKER = re.compile(rf"{_SPEECH}(?![/\\])")
-_QUESTION = re.compile(
-    r"[?？][\"”]?[ \t]{0,4}\Z|\b(?:what|whats|send|give|tell|need)\b|多少|发我|发一下|给我|告诉|什么|啥|教えて|何|뭐|알려|무엇",
-    re.IGNORECASE,
-)
-
 _CELLS = {
     sign: re.compile(
         rf"(?:(?<={re.escape(sign)})|(?<!.))(?:[ ]?\"(?:[^\"]|\"\")*+\"[ ]?(?={re.escape(sign)}|\Z)|[^{re.escape(sign)}]*+)"
     )
     for sign in "\t,;|"
-} | {" ": re.compile(r"[^ \t\u3000]+")}
+} | {
+    " ": re.compile(r"[^ \t\u3000]+"),
+    "  ": re.compile(r"\S+(?:[ ]\S+)*"),
+    "/": re.compile(r"(?:[^/]|(?<![ ])/|/(?![ ]))+"),
+}
+
+
+_TITLE_BEFORE = re.compile(r"<(?:key|h[1-6]|dt|th|b|strong|label)>[^<>\n]{0,40}\Z", re.IGNORECASE)
+_NO_HEADER = frozenset('="')
+_GAP = re.compile(r"\S[ ]{2,}(?=\S)")
+_HTML_CELL = re.compile(r"<t[hd](?:\s[^<>]{0,120})?>(?:\s{0,8}<\w{1,6}>)?([^<>]{0,128})<")
 
 
 def _with_endings(names: Sequence[str], endings: Sequence[str]) -> tuple[str, ...]:
@@ -141,28 +167,17 @@ def _is_below(value: str, strength: Strength) -> bool:
     return value.islower() and "_" not in value and is_passphrase(value, 3)
 
 
-def _answer(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    """Take what somebody in a chat answers to a question for the password."""
-    start, value = match.start(), match["value"]
-    line = match.string.rfind("\n", max(0, start - LONGEST_HEAD), start) + 1
-    first = line or max(0, start - LONGEST_HEAD)
-    question = match.string[first : match.end("question")]
-    if not _SPEAKER.match(question) or not _QUESTION.search(question):
-        return NOTHING
-    if not is_plain_value(value, code=False) or _DATE_OR_VERSION.match(value):
-        return NOTHING
-    is_sure = has_digit_and_letter(value) or (value.isdigit() and len(value) >= 4)
-    return (match.span("value"),) if is_sure or has_sign(value) else NOTHING
-
-
 def _element(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take the content of `<password>`, of an element so named, and of the one after its `<key>`."""
     start = match.start("name")
     head = match.string[max(0, start - LONGEST_HEAD) : start]
     apart = head.rstrip(_NAME_CHARS + ":")
     name = (head[len(apart) :] + match["name"]).rpartition(":")[2]
-    strength = strength_of(name)
-    if not apart.endswith(("<", "<key>", 'name="', "name='", 'key="', "key='")):
+    strength = _header_strength(name)
+    is_key = _TITLE_BEFORE.search(head) is not None
+    if not is_key and not apart.lower().endswith(
+        ("<", "<key>", 'name="', "name='", 'key="', "key='")
+    ):
         return NOTHING
     kind = "content" if match["content"] is not None else "attribute"
     value = match[kind].strip()
@@ -184,8 +199,40 @@ def _column(match: "re.Match[str]") -> Sequence[MatchSpan]:
     ):
         return NOTHING
     end = _line_end(text, place)
+    above = text.rfind("\n", max(0, start - LONGEST_ROW), max(0, start - 1)) + 1
+    if text.startswith("|", start) and above < start and text.startswith("|", above):
+        return NOTHING
     header = _read_header(text[start:end])
     return NOTHING if header is None else tuple(_secret_cells(text, end, header))
+
+
+def _html_column(match: "re.Match[str]") -> Iterator[MatchSpan]:
+    """Yield the values below the cells of a table in HTML that have a secret's name."""
+    text, start = match.string, match.start()
+    first = text.rfind("<tr", max(0, start - LONGEST_ROW), start)
+    end = text.find("</tr>", start, start + LONGEST_ROW)
+    if first < 0 or end < 0 or text.find("</tr>", first, start) >= 0:
+        return
+    names = [cell[1].strip() for cell in _HTML_CELL.finditer(text, first, end)]
+    secret = {
+        at: found
+        for at, name in enumerate(names)
+        if (found := _header_strength(name)) >= Strength.SECRET
+    }
+    for _ in range(MOST_EMPTY_ROWS if secret else 0):
+        first, end = end, text.find("</tr>", end + 1, end + 1 + LONGEST_ROW)
+        cells = list(_HTML_CELL.finditer(text, first, end)) if end > 0 else []
+        if len(cells) != len(names):
+            return
+        for column, strength in secret.items():
+            value = cells[column][1].strip()
+            if _is_cell(value, strength):
+                place = cells[column].start(1) + cells[column][1].index(value)
+                yield place, place + len(value)
+
+
+def _html(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    return tuple(_html_column(match))
 
 
 class _Header(NamedTuple):
@@ -200,11 +247,18 @@ def _read_header(line: str) -> _Header | None:
     """Read a line as the header of a table; None if it is none, or no column has a secret's name."""
     delimiter = _delimiter(line)
     names = [_cell_text(line, cell) for cell in _cells(line, delimiter)] if delimiter else []
-    if not 2 <= len(names) <= MOST_COLUMNS or not _is_header(names):
+    if not 2 <= len(names) <= MOST_COLUMNS or not _is_header(
+        names, is_typed=delimiter in "\t/" or line.lstrip().startswith("|")
+    ):
         return None
     if not all(names) and delimiter == "|" and not line.lstrip().startswith("|"):
         return None
-    strengths = {column: _header_strength(name) for column, name in enumerate(names)}
+    has_bars = line.lstrip().startswith("|")
+    strengths = {
+        column: _header_strength(name)
+        for column, name in enumerate(names)
+        if has_bars or not name.lower().endswith(" pw")
+    }
     secret = {column: found for column, found in strengths.items() if found >= Strength.SECRET}
     return _Header(delimiter, names, secret) if secret else None
 
@@ -281,6 +335,10 @@ def _delimiter(header: str) -> str:
     if header.lstrip().startswith("|"):
         return "|"
     found = next((sign for sign in _SIGNS if sign in header), "")
+    if header.count(" / ") > 1:
+        return "/"
+    if not found and len(_GAP.findall(header.strip())) > 1:
+        return "  "
     return found or (" " if _ACCOUNT.search(header) else "")
 
 
@@ -315,12 +373,14 @@ def _cell_text(row: str, cell: MatchSpan) -> str:
     return row[first:last]
 
 
-def _is_header(names: Sequence[str]) -> bool:
-    """Distinguish the names of columns from a sentence with commas."""
+def _is_header(names: Sequence[str], *, is_typed: bool = False) -> bool:
+    """Distinguish the names of columns from a sentence with commas; none has tabs in it."""
     return all(
         len(name) <= LONGEST_CELL
-        and len(words) <= 4
-        and FUNCTION_WORDS.isdisjoint(words)
+        and len(words) <= (MOST_WORDS if is_typed else 4)
+        and (is_typed or FUNCTION_WORDS.isdisjoint(words))
+        and _NO_HEADER.isdisjoint(name)
+        and (is_typed or name.count("(") == name.count(")"))
         and not name.endswith((".", "!", "?", "。", "！", "？", ":", "："))
         for name in names
         for words in [name.lower().split()]
@@ -332,6 +392,10 @@ def _header_strength(name: str) -> Strength:
         return Strength.NONE
     if name.endswith((*HAN_LABELS, "PIN")):
         return Strength.PASSWORD
+    if name.replace(" ", "").replace("\u3000", "").endswith(HAN_LABELS):
+        return Strength.PASSWORD
+    if name.lower() in _SECRET_WORDS:
+        return Strength.PASSWORD
     return strength_of(name)
 
 
@@ -340,7 +404,9 @@ def _is_cell(value: str, strength: Strength) -> bool:
         return False
     words = value.lower().split()
     if len(words) > 1:
-        return len(words) <= 4 and has_sign(value) and FUNCTION_WORDS.isdisjoint(words)
+        is_phrase = len(words) <= MOST_WORDS and words[0] not in _NO_PHRASE
+        is_odd = re.search("[0-9]", value) is not None or has_sign(value) or value.istitle()
+        return is_phrase and is_odd and strength is Strength.PASSWORD
     if strength is Strength.SECRET:
         return is_secret(value) or (len(value) >= 8 and has_digit_and_letter(value))
     return is_plain_value(unaccented(value), code=False) and value.lower() not in FUNCTION_WORDS
@@ -351,7 +417,7 @@ RULES = (
         "secret_below_label",
         (
             *_with_endings(
-                _NAMES,
+                _ENGLISH_NAMES,
                 (
                     *_BEFORE_VALUE_BELOW,
                     " (",
@@ -368,46 +434,24 @@ RULES = (
                 ),
             ),
             *_with_endings(("passwords", "tokens", "secrets", "keys"), _BEFORE_VALUE_BELOW),
-            *map(str.lower, _COMMON_HAN),
+            *_OTHER_NAMES,
         ),
         rf"(?<![\t|,;!?，。；！？]){_NAME}{_VALUE_BELOW}",
         _below,
         bounded=False,
         swallows=False,
         wraps=True,
-    ),
-    RedactionRule(
-        "secret_in_answer",
-        (
-            "password",
-            "pwd",
-            " pass",
-            " pw",
-            " code",
-            "密码",
-            "密碼",
-            "口令",
-            "パスワード",
-            "暗証番号",
-            "비밀번호",
-            "비번",
-            "암호",
-        ),
-        rf"(?i)(?:[ ]?(?:p(?:ass(?:word|phrase|code)?|wd?)|code)|密[码碼]|口令|パスワード|暗証番号|비밀번호|비번|암호)"
-        rf"(?![\w,=])(?P<question>[^\r\n]{{0,32}})\r?\n(?P<answer>{_SPEECH})"
-        r"(?P<value>[!-~]{4,64}+)[ \t]{0,4}(?=\r?\n|\Z)",
-        _answer,
-        bounded=False,
-        swallows=False,
+        names=True,
     ),
     RedactionRule(
         "secret_in_markup",
         (
-            *_with_endings(_NAMES, ("<", ">", '">', '" ', "'>", "' ")),
+            *_with_endings(_ENGLISH_NAMES, ("<", ">", '">', '" ', "'>", "' ")),
             *_with_endings(("<password", "<pass", ":password"), " "),
+            *_with_endings(_COMMON_HAN, ("</key",)),
         ),
-        r"(?i)[<:]?(?P<name>password|passwd|pwd|passphrase|passcode|pass|token|secret|key)(?:"
-        r"(?:</key>\s{0,32}<string>|[\"']?(?:\s[^<>\n]{0,80})?>\s{0,16}(?:<value>)?)(?P<content>[^<>\n]{1,128})</"
+        rf"(?i)[<:]?(?P<name>password|passwd|pwd|passphrase|passcode|pass|token|secret|key|{'|'.join(_COMMON_HAN)})(?:"
+        r"(?:</(?:key|h[1-6]|dt|th|b|strong|label)>\s{0,32}<(?:string|value|pre|p|code|dd|td|span)(?:\s[^<>\n]{0,60})?>|[\"']?(?:\s[^<>\n]{0,80})?>\s{0,16}(?:<value>)?)(?P<content>[^<>\n]{1,128})</"
         r"|[\"']\s{1,8}value=[\"'](?P<attribute>[^\"'\n]{1,128})[\"'])",
         _element,
         bounded=False,
@@ -415,10 +459,19 @@ RULES = (
     ),
     RedactionRule(
         "secret_in_column",
-        _with_endings((*_NAMES, *_COMMON_HAN), _BEFORE_NEXT_CELL),
+        (*_with_endings(_ENGLISH_NAMES, ("</th", "</td", "</b", "</s")), *_OTHER_NAMES),
+        rf"{_NAME}\s{{0,4}}</",
+        _html,
+        bounded=False,
+        names=True,
+    ),
+    RedactionRule(
+        "secret_in_column",
+        (*_with_endings(_ENGLISH_NAMES, _BEFORE_NEXT_CELL), *_OTHER_NAMES),
         # A header is looked at once, whichever of its names is met first.
-        rf"{_NAME}[\"'`*)\] \t]{{0,24}}(?=[,;|\t\r\n])[^\n]{{0,{LONGEST_ROW}}}+",
+        rf"{_NAME}[\"'`*)\] \t]{{0,24}}(?=[,;|/\t\r\n])[^\n]{{0,{LONGEST_ROW}}}+",
         _column,
         bounded=False,
+        names=True,
     ),
 )

@@ -6,10 +6,16 @@ so that the value may be `sunshine` or `4821`; in exchange it must stand where o
 
 import re
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from creonowd.redaction.labels import Strength, strength_of, trim_bare
-from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule, first_group
+from creonowd.redaction.labels import (
+    FOREIGN_NAMES,
+    NO_SECRET_WORDS,
+    Strength,
+    strength_of,
+    trim_bare,
+)
+from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule
 from creonowd.redaction.shape import (
     FUNCTION_WORDS,
     has_digit_and_letter,
@@ -17,39 +23,45 @@ from creonowd.redaction.shape import (
     is_common_value,
     is_numbered_word,
     is_plain_value,
-    is_unsayable,
     names_a_secret,
+    word_set,
 )
 
 LONGEST_LINE_HEAD = 120
+WORDS_OF_A_CHAIN = 4
 
 ENGLISH_LABELS = (
-    "pass", "pwd", "kennwort", "wachtwoord", "mot de passe", "contraseña", "contrasena", "senha", "пароль", "lösenord", "hasło", "mật khẩu", "kata sandi", "şifre", "p/w", "pw:", "pw：", "pw=", "pw =", "pw is ", "pw ", "mdp",
+    "pass", "pwd", *FOREIGN_NAMES, "p/w", "pw:", "pw：", "pw=", "pw =", "pw is ", "pw ", "pw\t",
     "psk=", "psk =", "psk:", 'psk "', "secret=", "secret =", "secret:", 'secret"', "secret'",
-)  # fmt: skip
-FOREIGN_LABELS = (
-    "mot de passe", "contraseña", "contrasena", "senha", "пароль", "wachtwoord", "lösenord", "hasło", "mật khẩu",
-    "kata sandi", "şifre",
+    "memorable word",
 )  # fmt: skip
 HAN_LABELS = (
     "密码", "密碼", "口令", "提取码", "提取碼", "通行码", "访问码", "验证码", "驗證碼", "动态码", "校验码",
     "解锁码", "安全码", "恢复码", "PIN码", "🔑", "🔐",
-    "パスワード", "パスコード", "暗証番号", "暗証コード", "合言葉", "認証コード", "確認コード", "PINコード", "PIN番号",
+    "パスワード", "パスコード", "パス：", "パス:", "暗証番号", "暗証コード", "合言葉", "認証コード", "確認コード", "PINコード", "PIN番号",
     "비밀번호", "비밀 번호", "비번", "암호", "패스워드", "패스코드", "인증번호", "인증코드", "인증 코드", "핀번호", "PIN 번호",
 )  # fmt: skip
+_UNMISTAKABLE = frozenset((*FOREIGN_NAMES, "memorable word"))
 SPACED_LABELS = tuple(
     first + gap + second
     for first, second in ("密码", "密碼", "口令", "密钥", "密鑰", "秘钥")
-    for gap in (" ", "  ", "\u3000", "\u3000\u3000")
+    for gap in (" ", "  ", "   ", "    ", "\u3000", "\u3000\u3000", "\u3000\u3000\u3000")
 )
 
 _SPACE = r"[ \t\u3000]"
 _CLOSE = r"[*_`\"”」』】\\\]'’]{0,6}+"
 _ASIDE = rf"(?:[ \t]?[(（][^()（）\n]{{0,24}}[)）]|[ \t]\[[^\[\]\n]{{0,24}}\]|)+{_CLOSE}"
-_ASSIGN = rf"{_SPACE}{{0,16}}(?:={{1,3}}>?|:=?(?!//)|：|＝|->|→)(?:\*\*|__|){_SPACE}{{0,16}}"
-_CLAUSE = r"(?P<clause>[ \t](?:for|of|to|fürs?|zum|zur|vom|von|des|der|do|da|del?|du|pour|para)(?:[ \t][\w@.'’-]{1,40}){1,4}?)?"
+_ASSIGN = (
+    rf"{_SPACE}{{0,16}}(?:={{1,3}}>?|:=?(?!//)|：|＝|->|→|\|(?=[ ]))(?:\*\*|__|){_SPACE}{{0,16}}"
+)
+_CLAUSE = (
+    r"(?P<clause>[ \t](?u:for|of|to|on|in|at|fürs?|zum|zur|vom|von|des|der|im|am|beim|do|da|del?|della|di|dell['’]\w{1,20}|du|des|pour|sur"
+    r"|para|en|no|na|per|van|voor|от|для|на|к|для)(?:[ \t](?u:[\w@.'’-]){1,40}){1,4}?"
+    r"|(?P<qualifier>(?:[ \t](?u:[^\W\d_][\w-]{1,15})){1,2}?(?=[ ]?[:=：])))?"
+)
 _IS = (
-    r"(?:['’]s(?:[ \t](?:now|still))?|[ \t](?:ist|is|was|war|lautet|est|es|é|has been|used to be)(?:[ \t](?:now|still|set to|changed to|reset to))?"
+    r"(?:['’]s(?:[ \t](?:now|still))?|[ \t](?:ist|is|was|war|lautet|est|es|(?:ahora|agora|ora|adesso) (?:es|é|è)|é|è|is nu|är|er|to|это|теперь"
+    r"|has been|used to be)(?:[ \t](?:now|still|jetzt|nun|maintenant|désormais|ahora|agora|ora|adesso|set to|changed to|reset to))?"
     r"|[ \t](?:re)?set to|[ \t]changed to|,?[ \t](?:just |please |then )?(?:type|enter|input|use|try|put in))"
     r"[ \t]?[:：]?[ \t]{0,4}"
 )
@@ -72,7 +84,7 @@ _COUNTS = re.compile(
     r"|times|attempts|tries|minutes|days|bits?\b)"
 )
 _DOUBT = re.compile(r"[\"'”’」』]?[ ]?(?:吗|么|嗎|[?？]|か[？?。]|인가|이냐)")
-_LABEL_ALONE = re.compile(r"[\s#*>\-`\"'{\[(\w.$]{0,60}\Z")
+_LABEL_ALONE = re.compile(r"[\s#*>\-`\"'{\[(\w.,$]{0,60}\Z")
 _CALL = re.compile(r"[(]|\b(?:def|const|let|var|return|if|self)\b")
 _CONNECTION = re.compile(
     r"[\"'](?:[^\"'\n]{0,80}[ ;])?(?:host|server|dbname|database|user|uid|data source)=[^\"'\n]{0,60}\Z",
@@ -82,14 +94,36 @@ _NEXT_SETTING = re.compile(r";[A-Za-z][A-Za-z ]{1,24}=")
 _NEXT_FLAG = re.compile(r"[\"']?(?:[ \t]+-|[ \t]*(?:[\r\n]|\Z))")
 _PLAIN_WORD_BEFORE = re.compile(r"[a-z] \Z")
 _DASHES = frozenset("-–—")
-_DOTTED_VALUE = re.compile(r"[A-Za-z0-9]+\.[A-Za-z0-9]*[0-9][A-Za-z0-9-]*\Z")
+_DOTTED_VALUE = re.compile(
+    r"(?=.*(?:[A-Z_-]|[0-9][0-9]|[0-9]\Z))[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+\Z"
+)
 _SETS_VARIABLE = re.compile(r"(?:\A|\s)(?:set|setx|ENV|ARG|export)[ \t]+[A-Z_]{0,40}\Z")
+_HAN_AND_NUMBER = re.compile(
+    r"[^\W\d_a-zA-Z]{1,12}[0-9]{3,12}\Z|[0-9]{3,12}[^\W\d_a-zA-Z年月日章节号]{1,12}\Z"
+)
+_CHAIN = re.compile(r"[a-z]+(?:([-._])[a-z]+)(?:\1[a-z]+){2,6}\Z")
+_GAP = re.compile(r"\t|[ ]{2}")
 _ENDS_LINE = re.compile(r"[ \t]*(?:[\r\n]|\Z)")
 _MEASURE = re.compile(r"[0-9]+(?:[./:][0-9]+)?[A-Za-z%]{0,2}\Z")
 _CREDENTIALS = re.compile(
     r"(?:login|log in|sign in|user(?:name)?|machine|account|as|default)[ \t:=]{1,3}"
     r"(?:with |as |name )?(?!and\b|your\b|the\b|with\b|a\b)[^\s,;]{1,64}[ \t,;/]+(?:and |with |the |your )*\Z",
     re.IGNORECASE,
+)
+_QUALIFIERS = (
+    NO_SECRET_WORDS
+    | FUNCTION_WORDS
+    | word_set(
+        "change changes protection recovery list requirements settings history check box app storage safety security sharing entry"
+        " dialog screen page book hashing encryption validation managers tips advice expired again"
+    )
+)
+_ASKING = word_set(
+    "ask pedir demander fragen chiedere vragen спросить same igual idem gleiche come como sem sin sans ohne bez senza без none unknown"
+)
+_WORDS_OF_ADVICE = word_set(
+    "see ask must should can could will would please enter choose pick use used set get try send sent page at least than is are was i you"
+    " from contact call until changed expires valid since"
 )
 _VERBS_OF_USE = frozenset(
     [
@@ -116,7 +150,7 @@ _FROM_TO = re.compile(
     re.IGNORECASE,
 )
 _HAN_FROM_TO = re.compile(
-    rf"[^\n\x00-\x7f]{{0,4}}?(?:从|由|從|自)[ ]?{_QUOTED_PLAIN}[ ]?(?:改|换|換|变|變|更新|修改|变更|更改)"
+    rf"[^\n\x00-\x7f]{{0,4}}?(?:从|由|從|自)[^\n\x00-\x7f，。；“‘「]{{0,6}}[ ]?{_QUOTED_PLAIN}[ ]?(?:改|换|換|变|變|更新|修改|变更|更改)"
     rf"(?:成了?|为了?|為|到)[ ]?{_QUOTED_PLAIN}(?=[\s,.;!?]|[^\x00-\x7f]|\Z)"
 )
 
@@ -126,12 +160,14 @@ def _english(match: "re.Match[str]") -> Sequence[MatchSpan]:
     line_start = text.rfind("\n", max(0, start - LONGEST_LINE_HEAD), start) + 1
     head = text[max(line_start, start - LONGEST_LINE_HEAD) : start]
     whole_name = _name_before(head) + name
-    if name.lower() not in FOREIGN_LABELS and strength_of(whole_name) < Strength.SECRET:
+    if name.lower() not in _UNMISTAKABLE and strength_of(whole_name) < Strength.SECRET:
         return NOTHING
     if whole_name.lower() == "pass" and not match["assign"] and not _may_name_value(match, head):
         return NOTHING
     if match["from"] is not None:
         return _change(_FROM_TO.match(text, match.end("name")))
+    if match["qualifier"] and not _QUALIFIERS.isdisjoint(match["qualifier"].lower().split()):
+        return NOTHING
     kind, value, (first, last) = _value_of(match)
     if match["assign"] is not None:
         sure = _is_compound(whole_name) or not name.lower().startswith("secret")
@@ -146,17 +182,24 @@ def _english(match: "re.Match[str]") -> Sequence[MatchSpan]:
         ):
             taken, last = True, end
     elif match["prose"] is not None:
-        taken = _is_told(match, value, last)
+        taken = _is_stated(match, value, last)
     else:
         taken = _stands_apart(match, kind, value, head)
     return ((first, last),) if taken else NOTHING
 
 
 def _may_name_value(match: "re.Match[str]", head: str) -> bool:
-    """Return whether `pass` is no verb here: behind a comma, or between a user and no word."""
+    """Return whether `pass` is no verb here: behind a comma, in a column, or between a user and no word."""
     if head.endswith(", "):
         return True
     value = match["quoted"] or match["bare"] or ""
+    between = match.string[match.end("name") : match.end() - len(value)]
+    if (
+        not head.strip("-*• \t")
+        and _GAP.match(between)
+        and _ENDS_LINE.match(match.string, match.end())
+    ):
+        return True
     return has_digit_and_letter(value) and _CREDENTIALS.search(head.rstrip(", ") + " ") is not None
 
 
@@ -174,14 +217,23 @@ def _value_of(match: "re.Match[str]") -> tuple[str, str, MatchSpan]:
     kind = "quoted" if match["quoted"] is not None else "bare"
     value, first = match[kind], match.start(kind)
     if kind == "bare":
+        if value[0] == "[" and value.find("]") > 1:
+            value, first = value[1 : value.index("]")], first + 1
         value = trim_bare(value, in_query=match.string[max(0, match.start() - 1)] in "?&")
         value = value.rstrip("!?,;") if value[:-1].isalpha() else value
     return kind, value, (first, first + len(value))
 
 
 def _is_assigned(match: "re.Match[str]", kind: str, value: str, head: str) -> bool:
+    """Return whether what stands behind `password:`, or in the cell beside it, is a password."""
+    if "|" in match["assign"]:
+        return has_digit_and_letter(value) or (value.isdigit() and len(value) >= 4)
+    return _is_behind_colon(match, kind, value, head)
+
+
+def _is_behind_colon(match: "re.Match[str]", kind: str, value: str, head: str) -> bool:
     """Return whether what stands behind `password:` is a password, however plain."""
-    if len(value) < 3 or not is_plain_value(value):
+    if len(value) < 3 or not is_plain_value(value, code=not _is_dotted(value)):
         return False
     if match["assign"].startswith(",") and not match["name"].isupper():
         return False
@@ -189,12 +241,13 @@ def _is_assigned(match: "re.Match[str]", kind: str, value: str, head: str) -> bo
         named_phrase = any(part in match["name"].lower() for part in ("phrase", "psk"))
         return _is_quoted_value(value, phrase=named_phrase)
     text, last = match.string, match.start(kind) + len(value)
-    if value.isdigit():
+    if value.strip("#*").isdigit():
         return len(value) <= 20 and not _COUNTS.match(text, last)
-    if has_sign(value) and len(value) >= 6:
-        return True
     in_shell = match["assign"] == "=" and (match["name"].isupper() or _is_flag(head))
     is_alone = in_shell or _ENDS.match(text, last) is not None
+    is_chain = head.endswith("_") and value.count("-") >= WORDS_OF_A_CHAIN - 1
+    if (has_sign(value) and len(value) >= 6) or (match["assign"] == "=" and is_chain and is_alone):
+        return True
     return is_alone and (has_digit_and_letter(value) or _is_word(text, value, last, head))
 
 
@@ -204,7 +257,8 @@ def _is_word(text: str, value: str, last: int, head: str) -> bool:
         return False
     if text[last : last + 1] in {";", "("} and not _NEXT_SETTING.match(text, last):
         return False
-    return FUNCTION_WORDS.isdisjoint(re.split("[-_.]", value.lower()))
+    words = re.split("[-_.]", value.lower())
+    return FUNCTION_WORDS.isdisjoint(words) and words[0] not in _ASKING
 
 
 def _is_quoted_value(value: str, *, phrase: bool) -> bool:
@@ -223,31 +277,41 @@ def _end_of_phrase(match: "re.Match[str]", value: str, last: int, head: str) -> 
     if more is None or not value.isalpha() or not _LABEL_ALONE.match(head):
         return 0
     words = [value.lower(), *more[1].lower().split()]
-    if not FUNCTION_WORDS.isdisjoint(words) or any(map(is_common_value, words)):
-        return 0
-    fewest = 2 if match["name"].lower() in {"passphrase", "psk"} else 3
     numbered = any(word.isdigit() for word in words)
-    is_phrase = len(words) >= 4 or (len(words) >= fewest and numbered)
+    is_long = numbered and len(words) >= WORDS_OF_A_CHAIN
+    is_phrase_name = match["name"].lower() == "passphrase"
+    is_long = is_long or (is_phrase_name and len(words) >= WORDS_OF_A_CHAIN)
+    sentence = _WORDS_OF_ADVICE if is_long else FUNCTION_WORDS
+    named = words[:1] if is_long else words
+    if words[0] in _ASKING or not sentence.isdisjoint(words) or any(map(is_common_value, named)):
+        return 0
+    fewest = 2 if match["name"].lower() in {"passphrase", "psk"} and numbered else 3
+    is_phrase = len(words) >= fewest
     return more.end(1) if is_phrase else 0
 
 
-def _is_told(match: "re.Match[str]", value: str, last: int) -> bool:
+def _is_stated(match: "re.Match[str]", value: str, last: int) -> bool:
     """Ask of a value in a sentence that no word could stand there: “the password is swordfish” is fiction."""
-    code = not (has_digit_and_letter(value) and _DOTTED_VALUE.match(value))
+    code = not _is_dotted(value) and not _CHAIN.match(value)
     if not is_plain_value(value, code=code) or _DOUBT.match(match.string, last):
         return False
     if value.isdigit():
         return 4 <= len(value) <= 12 and not _COUNTS.match(match.string, last)
+    if _CHAIN.match(value) and not names_a_secret(value):
+        return True
     words = value.split()
     if len(words) >= 4 and match["quoted"] is not None:
-        is_plain = value.islower() and all(map(str.isalpha, words))
-        return is_plain and len(words) <= 8 and FUNCTION_WORDS.isdisjoint(words)
+        is_plain = value.islower() and all(word.replace("-", "").isalnum() for word in words)
+        is_numbered = any(map(str.isdigit, words))
+        is_named = is_numbered or match["name"].lower() == "passphrase"
+        is_phrase = is_named or FUNCTION_WORDS.isdisjoint(words)
+        return is_plain and len(words) <= 8 and is_phrase
     return has_digit_and_letter(value) and len(value) >= 5
 
 
 def _stands_apart(match: "re.Match[str]", kind: str, value: str, head: str) -> bool:
     """Take `password Xy12z` and, beside a user, any word: `login bo password walnut`."""
-    code = not (has_digit_and_letter(value) and _DOTTED_VALUE.match(value))
+    code = not _is_dotted(value)
     if len(value) < 4 or not is_plain_value(value, code=code):
         return False
     if _DOUBT.match(match.string, match.end()):
@@ -258,6 +322,15 @@ def _stands_apart(match: "re.Match[str]", kind: str, value: str, head: str) -> b
     if has_digit_and_letter(value) or (has_sign(value) and len(value) >= 6):
         return True
     return not names_a_secret(value) and _stands_for_value(match, kind, value, head)
+
+
+def _is_dotted(value: str) -> bool:
+    """Return whether dots stand between words with a number, as in no name of code: `Loom.and.Loam_61`."""
+    return (
+        has_digit_and_letter(value)
+        and _DOTTED_VALUE.match(value) is not None
+        and not names_a_secret(value)
+    )
 
 
 def _stands_for_value(match: "re.Match[str]", kind: str, value: str, head: str) -> bool:
@@ -274,7 +347,7 @@ def _stands_for_value(match: "re.Match[str]", kind: str, value: str, head: str) 
     if not _DASHES.isdisjoint(between) and _LABEL_ALONE.match(head):
         beside_user = _ENDS_LINE.match(match.string, last) is not None
     return (
-        (beside_user or (kind == "quoted" and match["name"].isupper()))
+        (beside_user or (kind == "quoted" and (match["name"].isupper() or head.endswith("_"))))
         and value.lower() not in FUNCTION_WORDS
         and _ENDS.match(match.string, match.end() if kind == "quoted" else last) is not None
     )
@@ -323,9 +396,11 @@ def _han(match: "re.Match[str]") -> Sequence[MatchSpan]:
     if match["from"] is not None:
         return _change(_HAN_FROM_TO.match(text, match.end("name")))
     kind, value, (first, last) = _value_of(match)
+    if kind == "quoted" and _HAN_AND_NUMBER.match(value):
+        return ((first, last),)
     if not is_plain_value(value, code=False) or _DOUBT.match(text, last):
         return NOTHING
-    if value.isdigit():
+    if value.strip("#*").isdigit():
         fewest = 3 if match["assign"] or match["prose"] else 4
         taken = fewest <= len(value) <= 20 and not _COUNTS.match(text, last)
     elif (
@@ -335,17 +410,20 @@ def _han(match: "re.Match[str]") -> Sequence[MatchSpan]:
     ):
         taken = not _COUNTS.match(text, last)
     else:
-        chain = "-" in value.strip("-")
-        taken = (match["assign"] is not None or chain) and _is_han_word(text, kind, value, last)
+        chain = "-" in value.strip("-") or value.strip("_").count("_") > 1
+        is_cell = "|" in (match["assign"] or "")
+        taken = ((match["assign"] is not None and not is_cell) or chain) and _is_han_word(
+            text, kind, value, last
+        )
     return ((first, last),) if taken else NOTHING
+
+
+def _han_and_number(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    return (match.span(1),)
 
 
 def _number_after_colon(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return NOTHING if _COUNTS.match(match.string, match.end(1)) else (match.span(1),)
-
-
-def _new_code(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    return (match.span(1), match.span(2))
 
 
 def _is_han_word(text: str, kind: str, value: str, last: int) -> bool:
@@ -371,59 +449,9 @@ _AS_HAN_PASSWORD = tuple(
 # `labels` takes these values, and in a third of the time.
 _LEFT_TO_LABELS = r"(?!p(?:ass)?w(?:or)?d[:=](?:pass|pwd|[ ]?[*]|[ ]?(?=[A-Za-z0-9]{6,64}(?:[\s,;&]|\Z))[A-Za-z]{0,8}[0-9][A-Za-z0-9]{5,63}))"
 _ENGLISH_NAME = (
-    rf"{_LEFT_TO_LABELS}(?P<name>password|passwords|passwd|passphrase|passcode|pwd|psk|passwort|kennwort|wachtwoord"
-    r"|mot de passe|contrase[ñn]a|senha|[Пп]ароль|lösenord|hasło|mật khẩu|kata sandi|[Şş]ifre|pass|p/w|pw|mdp|secret)(?![A-Za-z0-9_,;|\r\n-])"
+    rf"{_LEFT_TO_LABELS}(?P<name>password|passwords|passwd|passphrase|passcode|pwd|psk|(?u:{'|'.join(FOREIGN_NAMES)})"
+    r"|memorable word|pass|p/w|pw|secret)(?![A-Za-z0-9_,;\r\n-])"
 )
-
-
-def _near(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    """Take the first word behind the name, in its sentence or in the answers to it, that can be no other.
-
-    Not the name of a user: the password of `linwan2019` is something else.
-    """
-    text, place = match.string, match.end()
-    if match[0].isascii() and text[match.start() - 1 : match.start()] in _NAME_BEFORE:
-        return NOTHING
-    line_start = text.rfind("\n", max(0, match.start() - LONGEST_LINE_HEAD), match.start()) + 1
-    for first, last in _windows(text, line_start, place):
-        for word in _ASCII_WORD.finditer(text, first, last):
-            value = word[0].rstrip(_AFTER_VALUE).lstrip(_BEFORE_VALUE)
-            alone_in_brackets = word[0][0] == "(" and word[0].rstrip(".,;")[-1] == ")"
-            sure = is_unsayable(value) or (alone_in_brackets and _is_bracketed(value))
-            if sure and not _USER_JUST_BEFORE.search(text, place, word.start()):
-                start = word.start() + word[0].index(value)
-                return ((start, start + len(value)),)
-    return NOTHING
-
-
-def _is_bracketed(value: str) -> bool:
-    return has_digit_and_letter(value) and value[0].isalpha() and is_plain_value(value)
-
-
-def _windows(text: str, line_start: int, place: int) -> Iterator[MatchSpan]:
-    """Yield where a value may stand: the rest of the sentence, then the next lines if people talk."""
-    sentence = _SENTENCE.match(text, place)
-    end = place if sentence is None else sentence.end()
-    yield place, end
-    line_end = text.find("\n", end, end + LONGEST_LINE_HEAD)
-    is_talk = _TALK.match(text, line_start, place)
-    for _ in range(2 if is_talk else 0):
-        answer = _TALK.match(text, line_end + 1) if line_end >= 0 else None
-        if answer is None:
-            break
-        said = _SENTENCE.match(text, answer.end())
-        last = answer.end() if said is None else said.end()
-        yield answer.end(), last
-        line_end = text.find("\n", last, last + LONGEST_LINE_HEAD)
-    asked = text.find("\n", end, end + 4)
-    if asked > 0 and text[end:asked].rstrip() in {"?", "？"}:
-        yield asked + 1, min(asked + 41, len(text))
-
-
-def _pin(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    value = match[1].rstrip("-")
-    is_code = sum(map(str.isdigit, value)) >= 4 and not _COUNTS.match(match.string, match.end())
-    return ((match.start(1), match.start(1) + len(value)),) if is_code else NOTHING
 
 
 def _beside_user(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -453,66 +481,19 @@ def _before_names(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (found.span(1),)
 
 
-_NEAR_NAMES = (
-    "password", "passwd", "passcode", "passphrase", "pwd", "pw ", "pwは", "密码", "密碼", "口令", "パスワード", "パスは",
-    "비밀번호", "비번", "패스워드", "passwort", "kennwort", "zugangscode", "mot de passe", "code d'accès", "code d’accès",
-    "contraseña", "código de acceso", "clave del ", "clave de ", "clave para ",
-)  # fmt: skip
-_SENTENCE = re.compile(r"(?:[^\n!?。！？.]|[.!?](?!\s|\Z)){0,60}")
-_ASCII_WORD = re.compile(r"[!-~]{6,48}")
-_TALK = re.compile(r"(?:>[ ])?[^\n:：]{0,24}(?:[0-9]{1,2}:[0-9]{2}[^\n:：]{0,32})?[:：>][ \t]?")
-_NAME_BEFORE = frozenset(string.ascii_letters + string.digits + "_.$-")
-_BEFORE_VALUE = "\"'`(*_"
-_AFTER_VALUE = "\"'`)*_,.!?;:"
-_USER_JUST_BEFORE = re.compile(
-    r"(?:\b(?:user(?:name)?|for|of|account|by|login|named|called|id)|用户名?|[账帐賬帳][号號户]|的|ユーザー|アカウント|아이디|계정)[ :：]{0,2}\Z",
-    re.IGNORECASE,
-)
-_USER_BEFORE = re.compile(r"(?<![\w/])u(?:ser|n)?[:=][ ]?[\w.@+-]{1,64}\Z", re.IGNORECASE)
+_USER_BEFORE = re.compile(r"(?<![\w/])u(?:ser|n)?[:=][ ]?[\w.@+-]{1,64}\s{0,12}\Z", re.IGNORECASE)
 _PAIR_BEFORE = re.compile(r"(?<![\w/])[\w.@+-]{1,64}[ ]?[/:][ ]?([!-~]{4,64})[ \t]{0,4}[(（]\Z")
-_PINS = (
-    "pin is ",
-    "pin: ",
-    "pin:",
-    "pin：",
-    "pin=",
-    "pin =",
-    "pin code",
-    "pin number",
-    "pin's ",
-    "pin was ",
-    "pin for ",
-    "pin of ",
-    "pin de ",
-    "pin del ",
-    "pin du ",
-    "pin der ",
-    "pin für ",
-    "pin zur ",
-    "pin zum ",
-    "pin ist ",
-    "pin lautet ",
-    "pin est ",
-    "pin es ",
-    *(f"pin {digit}" for digit in string.digits),
-)
-_CODES = tuple(
-    f"{place} code"
-    for place in (
-        "door", "gate", "wifi", "wi-fi", "access", "entry", "alarm", "security", "unlock", "login",
-        "verification", "one-time", "safe", "lock", "confirmation", "2fa", "sms",
-    )
-)  # fmt: skip
 RULES = (
     RedactionRule(
         "labelled_password",
         ENGLISH_LABELS,
         rf"(?i){_ENGLISH_NAME}(?:(?P<from>(?=[\w \t'’]{{0,24}}[ \t](?:from|von)[ \t]))"
-        rf"|(?:[ ](?:nueva|actual|temporal))?{_ASIDE}{_CLAUSE}(?>(?P<assign>{_ASSIGN}|(?<=[\"']),[ \t]{{0,2}}(?=[\"']))|(?P<prose>{_IS})"
+        rf"|(?:[ ](?:nueva|actual|temporal))?{_ASIDE}{_CLAUSE}(?>(?P<assign>{_ASSIGN}|(?<=[\"']),[ \t]{{0,16}}(?=[\"']))|(?P<prose>{_IS})"
         rf"|(?(clause)(?!)|[ \t]{{1,8}}(?:[-–—]{{1,2}}[ \t]{{1,4}}|[057][ \t])?)){_VALUE})",
         _english,
         bounded=False,
         swallows=False,
+        names=True,
     ),
     RedactionRule(
         "labelled_password",
@@ -524,30 +505,21 @@ RULES = (
     RedactionRule(
         "labelled_password",
         tuple(map(str.lower, (*HAN_LABELS, *SPACED_LABELS))),
-        rf"(?P<name>{'|'.join((*HAN_LABELS, *SPACED_LABELS))})(?:(?P<from>(?=[^\n\x00-\x7f]{{0,4}}[从由從自][ ]?[\"'“‘`「]?[!-~]))"
+        rf"(?P<name>{'|'.join((*HAN_LABELS, *SPACED_LABELS))})(?:(?P<from>(?=[^\n\x00-\x7f]{{0,4}}[从由從自][^\n\x00-\x7f，。；“‘「]{{0,6}}[ ]?[\"'“‘`「]?[!-~]))"
         rf"|{_ASIDE}(?>(?P<assign>{_ASSIGN})|{_SPACE}{{0,4}}(?P<prose>{_HAN_IS})|{_SPACE}{{0,4}})"
         rf"(?:[A-Za-z0-9_.@-]{{2,40}}[ \t]{{0,2}}/[ \t]{{0,2}})?{_VALUE})",
         _han,
         bounded=False,
         swallows=False,
-    ),
-    RedactionRule(
-        "labelled_pin",
-        _PINS,
-        r"(?:PIN (?=[0-9]{4}\b)|pin (?=[0-9]{4}(?:[\r\n,.;)]|\Z))|(?i:pin(?: code| number)?(?: (?:for|of|del?|du|der|für|zur|zum)(?: [\w'’-]{1,20}){1,4}?)?(?:['’]s[ ]|[ \t]{0,2}(?:is|was|ist|lautet|est|es|[:：=])[ \t]{0,2})))"
-        r"[\"“]?([0-9]{4,8})(?!\w|[.:-]\d|[ ]?%)",
-        _pin,
+        names=True,
     ),
     RedactionRule(
         "labelled_password",
-        _NEAR_NAMES,
-        r"(?i)(?:p(?:assword|asswd|asscode|assphrase|asswort|wd|w)|kennwort|zugangscode|mot de passe|code d['’]accès|contraseña|código de acceso"
-        r"|clave (?:del?|para)(?= (?:la |el )?(?:wi-?fi|acceso|correo|servidor|red|banco|portal|cuenta|admin))"
-        r"|密[码碼]|口令|パス(?:ワード)?|비밀번호|비번|패스워드)(?![A-Za-z0-9_(.\[=\"'-])"
-        r"(?=[^0-9]{0,160}[0-9])",
-        _near,
+        ("密码", "密碼", "口令", "パスワード", "비밀번호"),
+        r"(?:密[码碼]|口令|パスワード|비밀번호)[:：][ ]?((?u:[^\W\d_A-Za-z]){2,12}[0-9]{3,8})(?=[\s，。；、]|\Z)",
+        _han_and_number,
         bounded=False,
-        swallows=False,
+        names=True,
     ),
     RedactionRule(
         "labelled_pin",
@@ -555,24 +527,7 @@ RULES = (
         r"(?:密[码碼]|口令)(?!长|長|位|次|数|數|有效|期|编|編|重试|錯|错)[^\x00-\x7f\n，。；：]{1,12}[:：][ ]?([0-9]{4,12})(?![0-9.:/-])",
         _number_after_colon,
         bounded=False,
-    ),
-    RedactionRule(
-        "labelled_pin",
-        ("combination: ", "combination is ", "combo: ", "combo is "),
-        r"(?i)comb(?:inati)?on?(?:: | is )([0-9]{1,2}(?:[- ][0-9]{1,2}){2,5}|[0-9]{3,8})(?![0-9%])",
-        first_group,
-    ),
-    RedactionRule(
-        "labelled_pin",
-        ("code from ", "pin from ", "combination from "),
-        r"(?i)(?:code|pin|combination) from ([0-9]{4,8}) to ([0-9]{4,8})(?![0-9])",
-        _new_code,
-    ),
-    RedactionRule(
-        "labelled_pin",
-        _CODES,
-        r"(?i)[a-z0-9-]{2,12} code(?:[ \t]{0,2}(?:is|was|[:：=])|)[ \t]{1,2}[\"“]?([A-Za-z0-9#*-]{4,16})(?!\w|[.:]\d)",
-        _pin,
+        names=True,
     ),
     RedactionRule(
         "credential_pair",
@@ -636,8 +591,8 @@ RULES = (
     ),
     RedactionRule(
         "credential_pair",
-        (" p: ", " p:", " p=", ",p:", ",p=", "/p:", ";p:"),
-        r"[ ,;/][pP][:=][ ]?([!-~]{4,64}+)",
+        (" p: ", "\np:", " p:", " p=", ",p:", ",p=", "/p:", ";p:"),
+        r"[ ,;/\n][pP][:=][ ]?([!-~]{4,64}+)",
         _after_user,
         bounded=False,
     ),

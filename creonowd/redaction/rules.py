@@ -1,7 +1,8 @@
 r"""How a rule is written, and how all rules are run over a text in one pass.
 
-A rule has anchors to look for, a pattern to match there and a judge; Aho–Corasick finds the anchors.
-The rules read the text without its disguises: invisible characters, wide letters, `\u` escapes.
+A rule has anchors to look for, a pattern to match there and a judge; Aho–Corasick finds the
+anchors. The rules read the text without its disguises: invisible characters, wide letters, `\u`
+escapes.
 """
 
 import re
@@ -55,6 +56,8 @@ NEAR = 4500
 SLICE = 64 * 1024
 """How far from a change a new match may begin: further than any match is long."""
 
+LONGEST_NAME_END = 24
+DIGITS_OF_A_KEY = 4
 SHORTEST_WRAPPED = 12
 _BEFORE_WRAP = frozenset("\"'`)\\ \t\r\n")
 _WRAPPED = re.compile(
@@ -102,7 +105,8 @@ class RedactionRule(NamedTuple):
     What it repeats is bounded or cannot hold another anchor, so that time stays linear.
     `bounded`: the match begins at a token's boundary. `swallows`: anchors inside a match are
     skipped, whatever the judge took of it. `needs`: what must stand somewhere in the text.
-    `wraps`: what is found may go on in the lines below it.
+    `wraps`: what is found may go on in the lines below it. `names`: the anchors are names of values, so
+    that of the same one twice, as in `key: key: …`, only the second has a value.
     """
 
     pattern_id: str
@@ -113,6 +117,7 @@ class RedactionRule(NamedTuple):
     swallows: bool = True
     needs: str = ""
     wraps: bool = False
+    names: bool = False
 
 
 def token(pattern_id: str, prefix: str, body: str) -> RedactionRule:
@@ -147,7 +152,8 @@ def unless_a_name(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take everything, unless the first group is a stand-in or a name such as `chasing-dots`."""
     body = match[1]
     is_name = is_words(body) and not is_shouted(body)
-    return NOTHING if is_stand_in(body) or is_name else (match.span(),)
+    is_fake = is_stand_in(body) and sum(map(str.isdigit, body)) < DIGITS_OF_A_KEY
+    return NOTHING if is_fake or is_name else (match.span(),)
 
 
 def short_key(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -291,6 +297,7 @@ class Scanner(NamedTuple):
     longest_anchor: int
     by_anchor: tuple[tuple[int, ...], ...]
     compiled: list[tuple[CompiledRule, ...]]
+    named: list[bool]
     unanchored: tuple[int, ...]
     needs: tuple[tuple[int, str], ...]
 
@@ -310,6 +317,7 @@ def make_scanner(rules: Sequence[RedactionRule]) -> Scanner:
         max(map(len, by_anchor), default=0),
         tuple(map(tuple, by_anchor.values())),
         [()] * len(by_anchor),
+        [all(rules[rank].names for rank in ranks) for ranks in by_anchor.values()],
         tuple(rank for rank, rule in enumerate(rules) if not rule.anchors),
         tuple((rank, rule.needs) for rank, rule in enumerate(rules) if rule.needs),
     )
@@ -385,7 +393,7 @@ def _anchored_spans(scanner: Scanner, text: str, hits: Iterable[Hit]) -> list[Ra
     escapes = may_have_escapes(text)
     always_inside = frozenset[str]() if escapes else LETTER_OR_DIGIT
     compiled = scanner.compiled
-    for anchor, start, _ in hits:
+    for anchor, start, _ in _without_repetition(scanner, text, hits):
         before = text[start - 1] if start else " "
         for rank, bounded, match_at, judge, swallows in compiled[anchor] or _compile(
             scanner, anchor
@@ -407,11 +415,38 @@ def _anchored_spans(scanner: Scanner, text: str, hits: Iterable[Hit]) -> list[Ra
     return spans
 
 
+def _without_repetition(scanner: Scanner, text: str, hits: Iterable[Hit]) -> Iterator[Hit]:
+    """Leave out names that are repeated at once: only the last one has a value."""
+    named = scanner.named
+    last_name, is_repeated = -1, False
+    for hit in hits:
+        anchor, start, end = hit
+        if named[anchor]:
+            if start != last_name:
+                last_name, is_repeated = start, _is_repeated(text, start, end)
+            if is_repeated:
+                continue
+        yield hit
+
+
+def _is_repeated(text: str, start: int, end: int) -> bool:
+    """Return whether a name and the sign behind it are followed by the same again."""
+    again = text.find(text[start:end], end, end + LONGEST_NAME_END)
+    if again < 0:
+        return False
+    piece = text[start:again]
+    return text.startswith(piece, again) and piece.rstrip(" :=：").isidentifier()
+
+
 def _compile(scanner: Scanner, anchor: int) -> tuple[CompiledRule, ...]:
     ranked = [(rank, scanner.rules[rank]) for rank in scanner.by_anchor[anchor]]
     scanner.compiled[anchor] = tuple(
         CompiledRule(
-            rank, rule.bounded, compile_pattern(rule.pattern).match, rule.judge, rule.swallows
+            rank,
+            rule.bounded,
+            compile_pattern(rule.pattern).match,
+            rule.judge,
+            rule.swallows,
         )
         for rank, rule in ranked
     )

@@ -1,9 +1,13 @@
 """What a short string looks like: words, a stand-in, code, a reference, or a secret."""
 
 import re
+from enum import IntEnum
+from functools import lru_cache
 from itertools import pairwise
 
 LONGEST_LOOK = 96
+CACHED_VALUES = 4096
+LIKENESS_OF_WORDS = 0.5
 
 _ENOUGH_IF_SHORT, _ENOUGH_IF_LONG = 0.55, 0.6
 _LONG = 20
@@ -24,8 +28,27 @@ _MARKS_A_PLACE = re.compile(
 _IS_A_PLACE = re.compile(r"[<\[{]|%\w+%\Z|\$[a-z_]+\Z|[x*•●○■□.·…?#_=\-\s]*\Z")
 _SIGN, _SIGN_BEFORE_WORD = re.compile("[!@#$%^&*+]"), re.compile(r"[!@#$%^&*+~](?=\w)")
 _NO_PASSWORD = re.compile(
-    r"[()\[\]{}<>=;|/\\:,'’]|\*\*|\.[A-Za-z]{1,5}\Z|\A[A-Z]+-?[0-9.]+(?:-[0-9]+[A-Z]?)?\Z|\A[0-9.,]+-?[A-Za-z]{1,12}\Z|\A[vV]?[0-9]+\.|[0-9]x[0-9]"
+    r"[()\[\]{}<>=;|/\\:,'’]|\*\*|\.[A-Za-z]{1,5}\Z|\A[A-Z]+-?[0-9.]+(?:-[0-9]+[A-Z]?)?\Z|\A[0-9.,]+-?[A-Za-z]{1,12}\Z|\A[vV]?[0-9]+\.|[0-9]x[0-9]|[-_]v[0-9]|\A[A-Z]*-?[0-9]+(?:-[0-9]+)+[A-Za-z]?\Z|[-_][25](?:\.4)?G\Z"
 )
+_SIGN_INSIDE = re.compile(r"[A-Za-z0-9][!@#$%^&*?~][A-Za-z0-9]")
+_SIGN_OF_TEXTS = re.compile(
+    r"\.[a-z]{2,5}#|\A[a-z][\w.-]*@[a-z][a-z0-9-]*\Z|%[0-9A-Fa-f]{2}|@[0-9]{1,2}\Z|\A[A-Z]{1,3}\$[0-9]|\A[a-z]+#[0-9]+\Z|\A[A-Z]#[0-9]"
+)
+_JOINED = re.compile(
+    r"[A-Za-z]{3,}(?:[-_.][A-Za-z]{2,})*[-_.]?[0-9]{1,4}\Z|[A-Za-z]{3,}[-_.][0-9]{1,4}[-_.][A-Za-z]{3,}\Z"
+)
+_WORDS_AND_SIGNS = re.compile(r"[A-Za-z]{2,}(?:[!&#?*$^~+%][A-Za-z]{2,}){1,4}[!?]?\Z")
+_CASES_INSIDE = re.compile("[a-z][A-Z].*[a-z]|[A-Z]{2}[a-z]+[A-Z]")
+_HASH = re.compile(r"[0-9a-f]{7,}\Z")
+_FINGERPRINT = re.compile(r"[0-9A-F]{40}\Z|(?:[0-9A-F]{4} ){7,9}[0-9A-F]{4}\Z")
+_NUMBERED = re.compile(
+    r"[A-Za-z][a-z]*[-. ][0-9]{1,2}[a-z]?\Z|[a-z]+_[0-9]{1,2}[a-z]?\Z|[A-Z]{1,3}[0-9]{2,4}\Z"
+)
+_SLASHES = re.compile(r"[A-Za-z][0-9][A-Za-z]+(?:/[A-Za-z0-9]{2,12}){1,4}\Z")
+_KEY = re.compile(
+    r"(?:0x)?[0-9a-fA-F]{64}\Z|[0-9]{6}(?:-[0-9]{6}){7}\Z|[A-Z0-9]{2}(?:-[A-Z0-9]{5,6}){5,7}\Z|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?::[a-z]{2})?\Z"
+)
+_RUN = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}\Z|[A-Za-z0-9_-]*[A-Za-z0-9]{12,}[A-Za-z0-9_-]*\Z")
 _NUMBERED_WORD = re.compile(r"[A-Za-z]{3,24}_[0-9]{3,8}\Z")
 _JOINT = re.compile("[-_./:]")
 _NO_NAME = re.compile(r"[A-Z]_[A-Z]|[0-9]{6}|\A(?=[A-Za-z]*[0-9])[A-Za-z0-9]+\Z|\A[a-z]{24,}\Z")
@@ -45,7 +68,7 @@ _NUMBER_OR_FLAG = re.compile(r"0[xX][0-9a-fA-F]{1,8}\Z|#[0-9a-fA-F]{3,8}\Z|--[a-
 _SNAKE_CALL = re.compile(r"[a-z]\w*_\w*\(")
 _HUMPS = re.compile(r"(?:[A-Z][a-z]{3,}+){2,}+\Z")
 _TERM = re.compile(
-    r"x509|ed448|(?:x|ed)25519|sha(?:1|224|256|384|512)|md5|base(?:32|64)|utf(?:8|16)|oauth[12]"
+    r"x509|pbkdf2|argon2|ed448|(?:x|ed)25519|sha(?:1|2|3|224|256|384|512)|nistp?(?:256|384|521)|md5|base(?:32|64)|utf(?:8|16)|oauth[12]"
     r"|(?:big)?u?int(?:8|16|32|64|128)|float(?:16|32|64)",
     re.IGNORECASE,
 )
@@ -270,7 +293,8 @@ def has_digit_and_letter(value: str) -> bool:
 def is_unsayable(value: str) -> bool:
     """Return whether a value is nothing that a sentence, a file or a model of something is called.
 
-    `Tweed2024` and `n33dle!` are; `iPhone15`, `RFC2898`, `128bit`, `chapter12.md` and `step_2` are not.
+    `Tweed2024` and `n33dle!` are; `iPhone15`, `RFC2898`, `128bit`, `chapter12.md` and `step_2` are
+    not.
     """
     if not 6 <= len(value) <= 40 or not has_digit_and_letter(value) or _NO_PASSWORD.search(value):
         return False
@@ -280,14 +304,103 @@ def is_unsayable(value: str) -> bool:
     return has_sign(value) or digits >= 3 or _DIGITS_INSIDE.search(value) is not None
 
 
+class Oddity(IntEnum):
+    """How little a value looks like anything that a text names."""
+
+    PLAIN = 0
+    NUMBERED = 1
+    ODD = 2
+    UNSAYABLE = 3
+    UNMISTAKABLE = 4
+
+
+@lru_cache(maxsize=CACHED_VALUES)
+def oddity(value: str) -> Oddity:
+    """Return how odd a value is.
+
+    `kettle_4` is numbered, `Fog-Kettle-41` is odd, nobody says `kettle2024`, and `Kettle&Fog41` can
+    only be a password; `iPhone15`, `RFC2898`, `128bit`, `chapter12.md` and `step_2` are plain.
+    """
+    if is_code_group(value):
+        return Oddity.UNMISTAKABLE
+    value = unaccented(value)
+    if not 5 <= len(value) <= 64 or not _LETTER.search(value) or is_stand_in(value):
+        return Oddity.PLAIN
+    if _SLASHES.search(value):
+        return Oddity.ODD
+    if _NO_PASSWORD.search(value) or _is_term(value) or is_reference(value):
+        return Oddity.PLAIN
+    has_digit = _DIGIT.search(_TERM.sub("", value)) is not None
+    return _oddity_of_mixture(value) if has_digit else _oddity_of_letters(value)
+
+
+def _oddity_of_mixture(value: str) -> Oddity:
+    """Return how odd a value with letters and digits is."""
+    if _SIGN_INSIDE.search(value) and not _SIGN_OF_TEXTS.search(value):
+        is_long = len(value) >= 8 and len(_LETTER.findall(value)) >= 4
+        return Oddity.UNMISTAKABLE if is_long else Oddity.UNSAYABLE
+    if names_a_secret(value):
+        return Oddity.PLAIN
+    if is_unsayable(value) and not is_hash(value) and not is_numbered_word(value):
+        return Oddity.UNSAYABLE
+    lower, upper, _ = _kinds(value)
+    is_mixed = (lower and upper) or len(_DIGIT.findall(value)) >= 2
+    if len(value) >= 6 and is_mixed and not _NUMBERED.match(value):
+        return Oddity.ODD
+    return Oddity.NUMBERED if _JOINED.match(value) else Oddity.PLAIN
+
+
+def _oddity_of_letters(value: str) -> Oddity:
+    """Return how odd a value without digits is: random letters, or words with a sign between them."""
+    if names_a_secret(value):
+        return Oddity.PLAIN
+    if _WORDS_AND_SIGNS.match(value):
+        return Oddity.ODD
+    is_random_run = value.isalpha() and len(value) >= 8 and _CASES_INSIDE.search(value) is not None
+    return Oddity.ODD if is_random_run and not is_wordlike(value) else Oddity.PLAIN
+
+
+def is_code_group(value: str) -> bool:
+    """Return whether a value is written in groups as machines do: `7K2Q-M9XD-44TP`, `jx4r m2kd 7qpt zu3a`."""
+    groups = value.split("-" if "-" in value else " ")
+    if len(groups) < 3 or not all(4 <= len(group) <= 8 for group in groups[1:]):
+        return False
+    if not 3 <= len(groups[0]) <= 8 or not all(map(str.isalnum, groups)):
+        return False
+    if not value.isascii() or (" " in value and len(groups) < 4) or any(map(_is_term, groups)):
+        return False
+    if value.islower() and value.replace(" ", "").isalpha():
+        return len(groups) == 4 and _likeness(value.replace(" ", "")) < LIKENESS_OF_WORDS
+    if _FINGERPRINT.match(value):
+        return False
+    mixed = sum(not group.isalpha() and not group.isdigit() for group in groups)
+    is_shouted_code = value.isupper() and len(_DIGIT.findall(value)) >= 2
+    return 2 * mixed >= len(groups) or (mixed > 0 and is_shouted_code)
+
+
+def is_hash(value: str) -> bool:
+    """Return whether a value is nothing but hexadecimal digits, as the names of commits are."""
+    return _HASH.match(value) is not None
+
+
+def is_key_like(value: str) -> bool:
+    """Return whether a value is what a machine makes: groups, or a long random string."""
+    if _FINGERPRINT.match(value) or value.count("/") > 2:
+        return False
+    if is_code_group(value) or _KEY.match(value):
+        return True
+    is_run = _RUN.match(value) is not None and _DIGIT.search(value) is not None
+    return is_run and is_random(value, 16) and not _TERM.search(value)
+
+
 def is_latin(value: str) -> bool:
     """Return whether a value has no character beyond the Latin ones with accents."""
     return value.isascii() or max(value) < "\u0250"
 
 
 def unaccented(value: str) -> str:
-    """Return a value with an `x` for each letter that is not ASCII."""
-    return value if value.isascii() else "".join(one if one < "\x80" else "x" for one in value)
+    """Return a value with an `e` for each letter that is not ASCII."""
+    return value if value.isascii() else "".join(one if one < "\x80" else "e" for one in value)
 
 
 def is_numbered_word(value: str) -> bool:

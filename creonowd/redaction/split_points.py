@@ -1,11 +1,11 @@
 """Where a text can be split so that its parts can be redacted one by one, and where private keys lie.
 
 A safe split point is the start of a line, after a line that ended a sentence. It lies outside of
-private keys, whose comments may end like a sentence, and outside of tables, and the sentence names no
-secret that may stand below it. No secret reaches across it and no token is merged across it.
-One in eight such places is used, chosen by the characters before it, so that typing at one place
-leaves the parts at all others as they were. Where there is no safe point for long, points on a
-fixed grid are used. A secret may lie across those, and counts need not add up there.
+private keys, whose comments may end like a sentence, and outside of tables, and the sentence names
+no secret that may stand below it. No secret reaches across it and no token is merged across it. One
+in eight such places is used, chosen by the characters before it, so that typing at one place leaves
+the parts at all others as they were. Where there is no safe point for long, points on a fixed grid
+are used. A secret may lie across those, and counts need not add up there.
 """
 
 import re

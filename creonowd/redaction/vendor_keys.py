@@ -246,6 +246,7 @@ CHATS = (
         with_head("(?:bot)?[0-9]{7,11}", 15),
         bounded=False,
     ),
+    token("dingtalk_secret", "SEC", rf"{HEX}{{64}}"),
     RedactionRule(
         "feishu_webhook_url",
         ("/bot/v2/hook/",),

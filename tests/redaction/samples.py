@@ -57,6 +57,7 @@ _AI_KEYS = {
 }  # fmt: skip
 
 _CHINESE_VENDORS = {
+    "dingtalk_secret": ("SEC{H64}",),
     "alibaba_access_key_id": ("LTAI5t{A18}", "LTAI{A12}"),
     "qianfan_access_key": ("ALTAK-{A21}",),
     "qianfan_api_key": ("bce-v3/ALTAK-{A21}/{H40}",),

@@ -1,7 +1,8 @@
 """How people write secrets down, and how they write of secrets without showing any.
 
-`secret_forms.txt` and `harmless_forms.txt` are what the rules were written with; nobody looks into
-the held-out files when a rule is written, so that their score says how other texts fare.
+`secret_forms.txt` and `harmless_forms.txt` are what the rules were written with, the forms that other
+hands wrote for a measure among them, once they were measured; nobody looks into the held-out files
+when a rule is written, so that their score says how other texts fare.
 """
 
 from collections.abc import Callable

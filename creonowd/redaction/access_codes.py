@@ -1,0 +1,374 @@
+"""Numbers that open something: PINs, door codes, combinations, cards, backup codes, answers to questions.
+
+A number is a secret only by its name. `code` alone names nothing, so that a door, an alarm or the
+like must stand beside it.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule
+from creonowd.redaction.shape import is_stand_in
+
+NEAR_CODE = 72
+MOST_CODES = 24
+LONGEST_QUESTIONS = 500
+LONGEST_ANSWER = 40
+
+PIN_NAMES = (
+    "pin", "puk", "cvv2", "cvv", "cvc", "digicode", "geheimzahl", "türcode", "tür-code", "torcode", "zahlencode", "zahlenkombination",
+    "kombination", "combination", "combo", "combinaison", "combinación", "combinação", "combinazione", "lockbox", "keypad",
+    "padlock", "key box", "keybox", "schlüsselsafe", "schlüsselbox", "alarmcode", "toegangscode", "inlogcode", "pincode", "kod do", "kod pin",
+    "código do", "código da", "código de la", "código del", "codice del", "codice di", "haustür-code", "haustürcode", "zugangscode",
+    "security number", "telefoonbank", "電子錠", "电子锁", "門鎖", "门锁", "密码锁", "門禁", "门禁", "锁屏密码", "bike lock", "luggage lock", "door lock", "combination lock", "cadenas", "candado", "lucchetto", "key safe", "host key", "пин-код", "пинкод", "пин", "код домофона", "код двери", "код подъезда", "код доступа",
+    "код от", "код на", "комбинация", "锁码", "门禁码", "pin码", "主持人密钥", "取件码", "暗証番号", "暗証コード", "解錠番号", "鍵の番号", "ロック番号", "도어락", "공동현관",
+)  # fmt: skip
+_CODE_NAMES = (
+    "code",
+    "clave",
+    "código",
+    "codigo",
+    "codice",
+    "kode",
+    "kod",
+    "код",
+    "コード",
+    "코드",
+)
+_OPENED = re.compile(
+    r"\b(?:door|gate|alarm|lock|locker|lockbox|keypad|garage|entry|entrance|building|safe|house|flat|apartment|phone|wi-?fi|wlan|access"
+    r"|security|duress|panic|burglar|bike|suitcase|shed|storage|voicemail|card|verification|login|sms|one-time|2fa|two-factor"
+    r"|authenticat\w*|confirmation|sign-in|parental|pairing|meeting|conference|webinar|personal|secret|cottage|cabin|barn|studio|hotel"
+    r"|airbnb|room|entrée|porte|immeuble|portail|coffre|carte|vélo|puerta|portal|casa|portón|caja|tarjeta|cajero|bicicleta|porta|portone"
+    r"|cassaforte|cancello|cofre|tür|haus|tresor|karte|deur|sleutelkluis|kluis|домофон\w*|подъезд\w*|двер\w*|сейф\w*|карт\w*)\b|ドア|玄関|金庫|현관|금고",
+    re.IGNORECASE,
+)
+_NO_SECRET_CODE = re.compile(
+    r"\b(?:error|area|zip|postal|post|country|status|exit|source|dress|bar|colou?r|product|promo|discount|coupon|dial(?:l?ing)?|http"
+    r"|response|return|morse|airport|currency|tax|sort|swift|genetic|penal|civil|building|fire|highway|course|module|language|qr|unit"
+    r"|item|reference|order|booking|tracking)[ -]\Z",
+    re.IGNORECASE,
+)
+_DIGITS = re.compile("[0-9]")
+_NUMBER = (
+    r"[~*_`]{0,3}(?P<number>[#*]?[0-9](?:[0-9]|[ ]?[–—·/-][ ]?(?=[0-9])|[ ](?=[0-9])){2,15}[#*]?"
+    r"|(?=[A-Za-zА-я]{0,5}[0-9])[0-9A-Za-zА-я]{4,8}|[A-Z0-9]{2,6}(?:-[A-Z0-9]{2,6}){1,3})(?![\w*]|[.:/,]\d|[ ]?%|-\w)"
+)
+_WORDS = r"(?:[ ](?u:(?:[^\W\d_]|[0-9]{1,2}(?=[ ][A-Za-z]))[\w'’-]{0,19})){0,5}?"
+_JOINT = (
+    r"(?P<joint>[ \t]{0,2}(?:[:：]['*_]{2,3}|[:：=–—|]|->|→|-(?=[ ])|\.{3,}|…+|[(（])[ \t]{0,4}"
+    r"|['’]s[ ]|[ ](?i:is|was|ist|lautet|war|est|es|é|è|c['’]est|(?:is |ist |est |es )?(?:now|still|jetzt|maintenant|ahora)|это|теперь)[ :]{1,2}"
+    r"|(?:是|为|為|は|는|은)[ ]?)"
+)
+_COUNTED = re.compile(
+    r"[ ]?(?:[-–~至到][ ]?\d|[位个個字次元年月日章层層分秒天%]|文字|桁|자리|자\b|(?:characters|chars|digits|letters|times|attempts|tries|minutes"
+    r"|days|hours|points|people|words|pages|bits?|Stellen|Ziffern|chiffres|cifras)\b)",
+    re.IGNORECASE,
+)
+_TURN = re.compile(
+    r"(?:[左右](?:[^0-9，。\n]{0,4}[转轉圈旋到][^0-9，。\n]{0,3})?|\b(?i:left|right|links|rechts|[LR])[ ]?(?i:to )?)([0-9]{1,2})(?![0-9])"
+    r"|\b([0-9]{1,2})[ ](?i:left|right|links|rechts)\b"
+)
+_NUMBER_BEFORE = re.compile(r"(?<![A-Za-z0-9.])(?:[A-Z]-)?([0-9]{4,8}|[0-9]{3}[- ][0-9]{3})\Z")
+_CLEAR_NAMES = frozenset(("пин", "geheimzahl", "digicode", "код от", "pin码"))
+_OTHER_CODES = frozenset("号號编編代条條尺页頁数數解起乱亂源价價筹籌维維形区區国國密")
+_BRACKET_BEFORE = re.compile(r"(?<![A-Za-z0-9.-])([0-9]{4,8}[#*]?)[ ]?[(（][^()（）\n0-9]{0,32}\Z")
+_SHORT_NAMES = (
+    "cv",
+    "puk",
+    "combin",
+    "kombin",
+    "luggage",
+    "bike",
+    "padlock",
+    "密码锁",
+    "cadenas",
+    "candado",
+    "lucchetto",
+)
+_STRUCK_OUT = re.compile(r"(?:~~|</s>|</del>)[ ,→>-]{0,4}([0-9]{3,12}[#*]?)(?![0-9])")
+_YEAR = re.compile(r"(?:1[5-9]|20)[0-9]{2}\Z")
+_LINE_ENDS = re.compile(r"[ \t]*(?:[\r\n,.;)（(#—–]|\Z)")
+
+
+def _pin(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    text, name, number = match.string, match["name"].lower(), match["number"]
+    digits = len(_DIGITS.findall(number))
+    is_mixed = number.strip("#*- –0123456789") != ""
+    if digits < (3 if name.startswith(_SHORT_NAMES) else 4 - is_mixed * 2):
+        return NOTHING
+    if _COUNTED.match(text, match.end("number")) or (is_mixed and not _is_code(number)):
+        return NOTHING
+    if match["joint"] is None and not _may_follow(match, name, is_mixed=is_mixed):
+        return NOTHING
+    return (match.span("number"), *_number_after(text, match.end("number")))
+
+
+def _number_after(text: str, end: int) -> Sequence[MatchSpan]:
+    """Take the new number behind an old one that is struck out: `~~1180~~ 5527`."""
+    new = _STRUCK_OUT.match(text, end)
+    return NOTHING if new is None else (new.span(1),)
+
+
+def _is_code(value: str) -> bool:
+    """Return whether letters stand among digits as in `47B09`, and not as in `GPIO12`."""
+    return (
+        re.search(r"[0-9].*[^0-9].*[0-9]|[^0-9][0-9]{3,}\Z|\A[^0-9]{1,2}[0-9]{2,}[^0-9]+\Z", value)
+        is not None
+    )
+
+
+def _may_follow(match: "re.Match[str]", name: str, *, is_mixed: bool) -> bool:
+    """Return whether a number may stand right behind its name: `PIN 4471`, `Digicode 47B09`."""
+    number = match["number"]
+    if match["words"]:
+        is_clear = match["name"] == "PIN" or name in _CLEAR_NAMES
+        return (
+            is_clear and match["words"].count(" ") <= 3 and not is_mixed and not _YEAR.match(number)
+        )
+    if name == "pin" and match["name"] == "pin":
+        return (
+            not is_mixed
+            and len(number) == 4
+            and _LINE_ENDS.match(match.string, match.end("number")) is not None
+        )
+    return name == "pin" or not _YEAR.match(number)
+
+
+def _code(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the number of a code, if what it opens stands beside it."""
+    text, start, number = match.string, match.start(), match["number"]
+    first = max(0, start - NEAR_CODE)
+    line = text.rfind("\n", first, start) + 1
+    head = re.split(r"[.!?][ ]", text[max(first, line) : start])[-1]
+    is_mixed = number.strip("#*- –0123456789") != ""
+    if _NO_SECRET_CODE.search(head) or not _OPENED.search(head + match["words"]):
+        return NOTHING
+    digits = len(_DIGITS.findall(number))
+    if digits < (2 if is_mixed else 4) or _COUNTED.match(text, match.end("number")):
+        return NOTHING
+    if is_mixed and not (_is_code(number) or match["joint"]):
+        return NOTHING
+    if match["joint"] is None and (_YEAR.match(number) or (is_mixed and match["words"])):
+        return NOTHING
+    return (match.span("number"),)
+
+
+def _dial(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the numbers to which the dial of a safe is turned."""
+    first, last = max(0, match.start() - NEAR_CODE), match.end() + NEAR_CODE
+    turns = [turn.span(turn.lastindex or 1) for turn in _TURN.finditer(match.string, first, last)]
+    return turns if len(turns) > 1 else NOTHING
+
+
+def _number_before(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Look back from “is your code” and “to verify your account” for the number."""
+    found = _NUMBER_BEFORE.search(match.string, max(0, match.start() - 24), match.start())
+    return NOTHING if found is None else (found.span(1),)
+
+
+def _han_code(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the number of any 码 that is no number of something, such as 号码 and 编码."""
+    is_other = match.string[max(0, match.start() - 1) : match.start()] in _OTHER_CODES
+    return NOTHING if is_other or _COUNTED.match(match.string, match.end(1)) else (match.span(1),)
+
+
+def _before_brackets(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Look back from “(the PIN)” for the number that it explains."""
+    found = _BRACKET_BEFORE.search(match.string, max(0, match.start() - NEAR_CODE), match.start())
+    return NOTHING if found is None else (found.span(1),)
+
+
+def _new_code(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    return (match.span(1), match.span(2))
+
+
+_CODE = re.compile(
+    r"[ \t]{0,8}(?:(?:[-*•·☐☑□▢✓✔]|\[[ xX]?\]|[0-9]{1,3}[.):]?)[ \t]{1,3}|[・●○◦][ ]?)?[\"'`]?"
+    r"([A-Za-z0-9]{3,16}(?:[- ][A-Za-z0-9]{3,10}){0,3})[\"'`]?(?=[ \t]*(?:[\r\n,、;，。/|(（]|\Z)|[ ]{2})[ \t]*[,、;，/|]?(?:\r?\n)?"
+)
+_REST_OF_LABEL = re.compile(r"[^\n:：→]{0,60}(?:[:：→-]{1,2}[ \t]*)?(?:\r?\n){0,2}")
+
+
+def _backup_codes(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the codes behind their name, on its line or on the lines below, each in a list or not."""
+    spans: list[MatchSpan] = []
+    place = match.end()
+    first = _CODE.match(match.string, place)
+    if first is None or not _DIGITS.search(first[1]):
+        rest = _REST_OF_LABEL.match(match.string, place)
+        place = place if rest is None else rest.end()
+    while len(spans) < MOST_CODES and (code := _CODE.match(match.string, place)):
+        if not _DIGITS.search(code[1]) or is_stand_in(code[1]):
+            break
+        spans.append(code.span(1))
+        place = code.end()
+    return spans
+
+
+_ANSWER = re.compile(
+    r"(?:(?:\b(?:A|Answer|Antwort|Réponse|Respuesta|Resposta|Risposta|Ответ)|答案|答え|回答|답변?|答)[ \t]?[:：=][ \t]{0,4}[\"'“「]?|？[ ]?)"
+    r"([^\s,;，。；\"”」](?:[^\n,;，。；\"”」 ]|[ ](?![ ])){0,40}?)(?=[\"”」]?(?:[ \t]*(?:\r?\n|\Z)|[ ]{2}|[,;，。；]))"
+)
+
+
+def _answers(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the answers to the questions by which a bank or a site knows somebody."""
+    return tuple(_short_answers(match))
+
+
+def _short_answers(match: "re.Match[str]") -> Iterator[MatchSpan]:
+    end = min(len(match.string), match.end() + LONGEST_QUESTIONS)
+    for answer in _ANSWER.finditer(match.string, match.end(), end):
+        if len(answer[1].split()) <= 4 and not is_stand_in(answer[1]):
+            yield answer.span(1)
+
+
+_CARD = r"(?<![0-9])([3-6][0-9]{3}(?:[ -]?[0-9]{4}){2,3}(?:[ -]?[0-9]{1,4})?)(?![0-9])"
+
+
+def is_card_number(value: str) -> bool:
+    """Return whether the last digit of a card's number is the right one."""
+    digits = [int(char) for char in value if char.isdigit()]
+    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
+    return (sum(digits[::-2]) + sum(doubled)) % 10 == 0
+
+
+def _card(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    return (match.span(1),) if is_card_number(match[1]) else NOTHING
+
+
+def _any_of(names: Sequence[str]) -> str:
+    return "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+
+
+_BACKUP_NAMES = (
+    "backup code", "backup-code", "backupcode", "recovery code", "recovery-code", "scratch code", "emergency code",
+    "wiederherstellungscode", "notfallcode", "ersatzcode", "codes de secours", "code de secours", "codes de récupération",
+    "code de récupération", "códigos de recuperación", "código de recuperación", "códigos de respaldo", "códigos de backup",
+    "códigos de recuperação", "codici di backup", "codici di recupero", "tan-liste", "tan list", "liste de codes", "резервные коды", "коды восстановления", "备用验证码",
+    "恢复代码", "备用码", "备份码", "恢复码", "備用碼", "恢復碼", "バックアップコード", "リカバリーコード", "回復コード", "복구 코드", "백업 코드",
+)  # fmt: skip
+_QUESTION_NAMES = (
+    "memorable answer", "找回密码的", "security question", "security answer", "secret question", "memorable word", "sicherheitsfrage", "question secrète",
+    "question de sécurité", "questions de sécurité", "pregunta de seguridad", "preguntas de seguridad", "pregunta secreta",
+    "pergunta de segurança", "domanda di sicurezza", "секретный вопрос", "контрольный вопрос", "密保", "安全问题", "秘密の質問",
+    "비밀 질문", "본인 확인 질문",
+)  # fmt: skip
+_CARD_NAMES = (
+    "card number", "card no", "kartennummer", "numéro de carte", "número de tarjeta", "número do cartão", "numero di carta",
+    "номер карты", "卡号", "卡號", "カード番号", "카드번호", "카드 번호", "visa", "mastercard", "amex",
+)  # fmt: skip
+
+RULES = (
+    RedactionRule(
+        "labelled_pin",
+        ("码", "碼"),
+        r"[码碼](?:是|为|為|[:：])?[ ]?([0-9]{4,8}[#*]?)(?![0-9.:/%-])",
+        _han_code,
+        bounded=False,
+        names=True,
+    ),
+    RedactionRule(
+        "labelled_pin",
+        PIN_NAMES,
+        rf"(?P<name>(?iu:{_any_of(PIN_NAMES)}))(?:[12](?=[:： ])|[- ](?i:code|number|nummer))?[】」』)\]\"'*`]{{0,3}}(?P<words>{_WORDS})"
+        rf"(?:{_JOINT}|[ ]{{0,2}})[\"“「『]?{_NUMBER}",
+        _pin,
+        names=True,
+    ),
+    RedactionRule(
+        "labelled_pin",
+        _CODE_NAMES,
+        rf"(?iu:{_any_of(_CODE_NAMES)})[】」』)\]\"'*`]{{0,3}}(?P<words>{_WORDS})(?:{_JOINT}|[ ]{{1,2}})[\"“「『]?{_NUMBER}",
+        _code,
+        names=True,
+    ),
+    RedactionRule(
+        "labelled_pin",
+        ("code from ", "pin from ", "combination from "),
+        r"(?i)(?:code|pin|combination) from ([0-9]{4,8}) to ([0-9]{4,8})(?![0-9])",
+        _new_code,
+    ),
+    RedactionRule(
+        "labelled_pin",
+        (
+            "保险柜",
+            "保险箱",
+            "保險箱",
+            "密码：",
+            "密码:",
+            "金庫",
+            "combination",
+            "safe:",
+            "safe is",
+            "safe opens",
+            "tresor",
+        ),
+        r"(?i)保险[柜箱]|保險箱|密码[:：]|金庫|combination|safe(?=:| is| opens)|tresor",
+        _dial,
+        bounded=False,
+        names=True,
+    ),
+    RedactionRule(
+        "labelled_pin",
+        (
+            " is your ",
+            " is the ",
+            " ist ihr ",
+            " ist dein ",
+            " est votre ",
+            " es tu ",
+            " es su ",
+            " to verify",
+            " to log in",
+            " to sign in",
+            " to confirm your",
+        ),
+        r"(?i) (?:is your|ist ihr|ist dein|est votre|es tu|es su) [^\n.]{0,40}?(?:code|pin|passcode|otp|código|verifi)| to (?:verify|log in|sign in|confirm your)\b| is the (?:[a-z-]{2,12} )?(?:key|code|pin|passcode|password|combination)\b",
+        _number_before,
+        bounded=False,
+    ),
+    RedactionRule(
+        "labelled_pin",
+        (
+            "pin)",
+            "pin）",
+            "code)",
+            "code）",
+            "password)",
+            "passcode)",
+            "combination)",
+            "暗証番号）",
+            "密码）",
+            "密码)",
+            "비밀번호)",
+            "код)",
+            "пин)",
+        ),
+        r"(?iu:pin|code|password|passcode|combination|暗証番号|密码|비밀번호|код|пин)[)）]",
+        _before_brackets,
+        bounded=False,
+    ),
+    RedactionRule(
+        "recovery_code",
+        _BACKUP_NAMES,
+        rf"(?iu:{_any_of(_BACKUP_NAMES)})(?:[sn]|es)?",
+        _backup_codes,
+        bounded=False,
+    ),
+    RedactionRule(
+        "security_answer",
+        _QUESTION_NAMES,
+        rf"(?iu:{_any_of(_QUESTION_NAMES)})",
+        _answers,
+        bounded=False,
+    ),
+    RedactionRule(
+        "bank_card_number",
+        _CARD_NAMES,
+        rf"(?iu:{_any_of(_CARD_NAMES)})[^\n0-9]{{0,24}}{_CARD}",
+        _card,
+        bounded=False,
+    ),
+)
