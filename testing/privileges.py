@@ -1,10 +1,28 @@
-"""Being someone who may not read or open everything; the tests may well be run by root."""
+"""What the system lets a test do, and being someone who may less; the tests may well be run by root."""
 
 import contextlib
 import os
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
+
+from creonowd.errors import DaemonError
+from creonowd.storage import atomic
+
+
+def replaces_open_files(folder: Path) -> bool:
+    """Return whether a file can be replaced while we read it: not before Windows 10, nor in Wine."""
+    path = folder / "probe"
+    path.write_bytes(b"old")
+    descriptor = atomic.open_to_read(path, os.O_RDONLY)
+    try:
+        atomic.replace(path, b"new")
+    except DaemonError:
+        return False
+    finally:
+        os.close(descriptor)
+        path.unlink()
+    return True
 
 
 @contextlib.contextmanager

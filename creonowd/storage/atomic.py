@@ -13,7 +13,7 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -30,8 +30,8 @@ LEFTOVER_MS = 60_000
 _TEMPORARY = re.compile(r"\.creonow-\d+-\d+\.tmp", re.ASCII)
 _COUNTER = itertools.count()
 _BINARY = getattr(os, "O_BINARY", 0)
-_WINDOWS_TRIES = 20
-_WINDOWS_PAUSE_SECONDS = 0.02
+_WINDOWS_PAUSES_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.04, 0.08, *(0.1,) * 18)
+_WINDOWS_OPEN_PAUSES_S = _WINDOWS_PAUSES_S[:9]
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS}
 _NO_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EXDEV}
 _AT_FDCWD = -2 if sys.platform == "darwin" else -100
@@ -76,15 +76,16 @@ def replace_unchanged(
 ) -> bool:
     """Make `data` the content of `path` if that holds `expected`; if None, if there is no file.
 
-    Return False and change nothing otherwise. Where the system cannot swap files (Windows, some
-    network drives), a save within microseconds of ours may still be lost.
+    Return False and change nothing otherwise. Where the system can neither swap files nor rename
+    over one that is open (before Windows 10, some network drives), a save within microseconds of
+    ours may still be lost.
     """
     if expected is None:
         return create(path, data, mode=mode, within=within)
     with disk_errors(path.name):
         temporary = write_temporary(path, data, mode, within=within)
         try:
-            if not _holds(path, expected, within) or not _exchange(
+            if not _has_content(path, expected, within) or not _swap_if_expected(
                 temporary, path, data, expected, within
             ):
                 return False
@@ -101,7 +102,7 @@ def create(path: Path, data: bytes, *, mode: int = PRIVATE, within: int | None =
             return False
         temporary = write_temporary(path, data, mode, within=within)
         try:
-            _claim(temporary, path, within)
+            _rename_if_free(temporary, path, within)
         except FileExistsError:
             return False
         finally:
@@ -125,7 +126,7 @@ def append(
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY | _NO_FOLLOW | _NO_WAIT
     with disk_errors(path.name):
         fresh = synced and not _is_taken(path, within)
-        descriptor = patiently(partial(os.open, path, flags, mode, dir_fd=within))
+        descriptor = retry_on_windows(partial(os.open, path, flags, mode, dir_fd=within))
         _write_and_close(descriptor, data, synced=synced)
         if fresh:
             sync_folder(path.parent, within=within)
@@ -139,23 +140,38 @@ def move(
     The file lies in the folder `source` if that is another than `within`.
     """
     source = within if source is None else source
-    patiently(partial(os.replace, temporary, path, src_dir_fd=source, dst_dir_fd=within))
+    retry_on_windows(partial(_replace, temporary, path, source, within))
 
 
-def patiently(work: Callable[[], T], *, windows: bool = os.name == "nt") -> T:
-    """Do what Windows refuses while a scanner, a reader or a writer has the file, if only briefly.
+def retry_on_windows(
+    work: Callable[[], T],
+    pauses: Sequence[float] = _WINDOWS_PAUSES_S,
+    *,
+    windows: bool = os.name == "nt",
+) -> T:
+    """Run `work`; on Windows again after each pause, while another program has the file open.
 
-    Elsewhere, and if it goes on, PermissionError is raised.
+    PermissionError if that goes on for two seconds, and at once on other systems.
     """
-    tries = _WINDOWS_TRIES if windows else 1
-    while True:
-        tries -= 1
+    for pause in pauses if windows else ():
         try:
             return work()
         except PermissionError:
-            if not tries:
-                raise
-            time.sleep(_WINDOWS_PAUSE_SECONDS)
+            time.sleep(pause)
+    return work()
+
+
+def open_to_read(path: str | Path, flags: int, *, within: int | None = None) -> int:
+    """Open a file so that others may replace or remove it meanwhile, on Windows too.
+
+    A file that Windows refuses to open is given up sooner than one that it refuses to replace: a
+    folder may be full of files that this user may not read.
+    """
+    if sys.platform == "win32":
+        from creonowd.storage import windows
+
+        return retry_on_windows(partial(windows.open_to_read, path), _WINDOWS_OPEN_PAUSES_S)
+    return os.open(path, flags, dir_fd=within)
 
 
 def move_over(temporary: Path, path: Path, check: Callable[[Path], None]) -> None:
@@ -164,14 +180,19 @@ def move_over(temporary: Path, path: Path, check: Callable[[Path], None]) -> Non
     Where the system cannot swap names (Windows, some network drives), what somebody else puts
     there within microseconds of ours may still be lost.
     """
+
+    def check_and_replace() -> None:
+        check(path)
+        _replace(temporary, path, None, None)
+
     for left in reversed(range(_MOVE_TRIES)):
         with contextlib.suppress(FileExistsError):
-            _claim(temporary, path, None)
+            _rename_if_free(temporary, path, None)
             return
         check(path)
         try:
             if not swap(temporary, path):
-                move(temporary, path)
+                retry_on_windows(check_and_replace)
                 return
         except FileNotFoundError:
             if not left:
@@ -193,8 +214,7 @@ def swap(one: Path, other: Path, *, within: int | None = None) -> bool:
 def create_temporary(folder: Path, mode: int, *, within: int | None = None) -> tuple[Path, int]:
     """Open a new file beside the one that it is to become.
 
-    `SafeFolder.sweep` removes
-    it if a kill leaves it.
+    `SafeFolder.sweep` removes it if a kill leaves it.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
     while True:
@@ -220,7 +240,7 @@ def write_temporary(
 def remove(path: Path, *, within: int | None = None) -> None:
     """Remove a file if it is there."""
     with contextlib.suppress(FileNotFoundError):
-        patiently(partial(os.unlink, path, dir_fd=within))
+        retry_on_windows(partial(os.unlink, path, dir_fd=within))
 
 
 def is_temporary(name: str) -> bool:
@@ -234,13 +254,13 @@ def is_leftover(status: os.stat_result, before_ms: int) -> bool:
 
 
 def content(path: Path, *, limit: int) -> bytes | None:
-    """Read a plain file whole, be it through a link; None if there is none.
+    """Read a plain file whole, also through a link; None if there is none.
 
     IO_ERROR if it is no plain file or longer than `limit` bytes. A pipe is not waited for.
     """
     with disk_errors(path.name):
         try:
-            descriptor = patiently(partial(os.open, path, os.O_RDONLY | _BINARY | _NO_WAIT))
+            descriptor = open_to_read(path, os.O_RDONLY | _BINARY | _NO_WAIT)
         except FileNotFoundError:
             return None
         try:
@@ -362,10 +382,10 @@ def _write_and_close(descriptor: int, data: bytes, *, synced: bool = True) -> No
         os.close(descriptor)
 
 
-def _claim(temporary: Path, path: Path, within: int | None) -> None:
+def _rename_if_free(temporary: Path, path: Path, within: int | None) -> None:
     """Rename a finished file unless its name is taken: then FileExistsError."""
     if os.name == "nt":
-        patiently(partial(temporary.rename, path))
+        retry_on_windows(partial(temporary.rename, path))
         return
     try:
         os.link(temporary, path, src_dir_fd=within, dst_dir_fd=within)
@@ -379,37 +399,79 @@ def _claim(temporary: Path, path: Path, within: int | None) -> None:
         move(temporary, path, within=within)
 
 
-def _exchange(
+def _swap_if_expected(
     temporary: Path, path: Path, data: bytes, expected: bytes, within: int | None
 ) -> bool:
     """Put the new file in place; put the old one back if it was not what we expected."""
     if not swap(temporary, path, within=within):
-        move(temporary, path, within=within)
-        return True
-    if _holds(temporary, expected, within):
+        return retry_on_windows(partial(_replace_if_holds, temporary, path, expected, within))
+    if _has_content(temporary, expected, within):
         return True
     swap(temporary, path, within=within)
-    if not _holds(temporary, data, within):
+    if not _has_content(temporary, data, within):
         # Someone saved again in between: the newest save stays.
         swap(temporary, path, within=within)
     return False
 
 
-def _holds(path: Path, expected: bytes, within: int | None) -> bool:
-    """Return whether a plain file holds just these bytes; False if there is none."""
+def _replace_if_holds(temporary: Path, path: Path, expected: bytes, within: int | None) -> bool:
+    """Rename over a file that holds just these bytes; return False and do nothing otherwise.
+
+    The bytes are compared before every try, since others may save while Windows refuses. Where
+    Windows can rename over an open file, nobody can change it between comparison and rename.
+    """
+    if sys.platform == "win32":
+        from creonowd.storage import windows
+
+        try:
+            descriptor = windows.open_to_read(path, keep_content=True)
+        except FileNotFoundError:
+            return False
+        try:
+            if not _open_file_has(descriptor, expected):
+                return False
+            if windows.replace_open(temporary, path):
+                return True
+        finally:
+            os.close(descriptor)
+    elif not _has_content(path, expected, within):
+        return False
+    os.replace(temporary, path, src_dir_fd=within, dst_dir_fd=within)
+    return True
+
+
+def _replace(temporary: Path, path: Path, source: int | None, within: int | None) -> None:
     try:
-        flags = os.O_RDONLY | _BINARY | _NO_WAIT | _NO_FOLLOW
-        descriptor = patiently(partial(os.open, path, flags, dir_fd=within))
+        os.replace(temporary, path, src_dir_fd=source, dst_dir_fd=within)
+    except PermissionError:
+        if sys.platform != "win32":
+            raise
+        from creonowd.storage import windows
+
+        # This succeeds if only `open_to_read` has it open.
+        if not windows.replace_open(temporary, path):
+            raise
+
+
+def _has_content(path: Path, expected: bytes, within: int | None) -> bool:
+    """Return whether a plain file holds just these bytes; False if there is none."""
+    flags = os.O_RDONLY | _BINARY | _NO_WAIT | _NO_FOLLOW
+    try:
+        descriptor = open_to_read(path, flags, within=within)
     except FileNotFoundError:
         return False
     try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            return False
-        most = len(expected) + 1
-        return read_up_to(descriptor, most, min(most, status.st_size)) == expected
+        return _open_file_has(descriptor, expected)
     finally:
         os.close(descriptor)
+
+
+def _open_file_has(descriptor: int, expected: bytes) -> bool:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        return False
+    most = len(expected) + 1
+    return read_up_to(descriptor, most, min(most, status.st_size)) == expected
 
 
 def _rename(one: Path, other: Path, flag: int, within: int | None) -> bool:

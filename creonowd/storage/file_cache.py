@@ -20,9 +20,6 @@ CAPACITY_BYTES = 64 * 1024 * 1024
 # The coarsest clock of a disk in use (FAT): within it, two writes may leave the same mark.
 RECENT_MS = 2000
 
-_READ_ATTRIBUTES, _SHARE_ALL, _OPEN_EXISTING, _BACKUP_SEMANTICS = 0x80, 7, 3, 0x0200_0000
-_INVALID_HANDLE = -1
-
 
 class _CachedFile(Model, gc=False):
     snapshot: FileSnapshot
@@ -32,7 +29,11 @@ class _CachedFile(Model, gc=False):
 
 
 class FileCache:
-    """Recently read files, up to a number of bytes; safe to use from any thread."""
+    """Recently read files, up to a number of bytes; safe to use from any thread.
+
+    `Memo` would not do: it keeps nothing that weighs more than half of its capacity, and a single
+    document may.
+    """
 
     def __init__(self, clock: Clock, capacity_bytes: int = CAPACITY_BYTES) -> None:
         self._clock = clock
@@ -114,25 +115,8 @@ def change_time(root: Path, path: str) -> int:
 
     Elsewhere this is 0: a mark has the ctime, which on Windows is the time of creation.
     """
-    if sys.platform != "win32":
-        return 0
-    from ctypes import byref, c_longlong, sizeof, windll
+    if sys.platform == "win32":
+        from creonowd.storage import windows
 
-    kernel = windll.kernel32
-    handle = kernel.CreateFileW(
-        str(root / path),
-        _READ_ATTRIBUTES,
-        _SHARE_ALL,
-        None,
-        _OPEN_EXISTING,
-        _BACKUP_SEMANTICS,
-        None,
-    )
-    if handle == _INVALID_HANDLE:
-        return 0
-    times = (c_longlong * 5)()  # creation, access, write, change, attributes
-    try:
-        known = kernel.GetFileInformationByHandleEx(handle, 0, byref(times), sizeof(times))
-    finally:
-        kernel.CloseHandle(handle)
-    return times[3] if known else 0
+        return windows.change_time(root / path)
+    return 0

@@ -1,6 +1,6 @@
 """Read front matter: the YAML 1.2 between two `---` lines at the top of a text.
 
-What makes YAML from a stranger dangerous is a fault: aliases, tags, depth, size, repeated keys.
+What could be dangerous in the YAML of others is a fault: aliases, tags, depth, size, repeated keys.
 """
 
 import re
@@ -16,8 +16,8 @@ from creonowd.model import Model
 
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 32
-KEPT = 1024
-LONGEST_KEPT = 2048
+CACHED_HEADERS = 1024
+LONGEST_CACHED = 2048
 
 # Front matter that reaches so far is over the limit in any case.
 _LONGEST = 2 * MAX_BYTES
@@ -57,9 +57,47 @@ _TOO_LARGE = Wording(
 )
 _CONTROL = Wording("This has the control character {}.", "此处有控制字符 {}。")
 _TOO_DEEP = Wording("This is nested more than {} levels deep.", "此处嵌套超过 {} 层。")
-_NO_MAPPING = Wording("The front matter must be a mapping.", "文件头须由“键: 值”组成。")
+_NO_MAPPING = Wording(
+    "The front matter must be a mapping.", "文件头须由“键: 值”组成，冒号须为半角。"
+)
 _REPEATED = Wording("`{}` stands here a second time.", "`{}` 在此重复出现。")
 _NOT_YAML = Wording("This is not YAML: {}.", "此处不是合法的 YAML：{}。")
+# What the parser reports, by a word of its message, in words for an author.
+_REASONS = (
+    ("trailing content", Wording("text follows a quotation mark", "引号结束之后还有文字")),
+    (
+        "escape|hexadecimal",
+        Wording(
+            "in double quotes a backslash has a meaning; use single quotes",
+            "双引号里的反斜杠另有含义，请改用单引号",
+        ),
+    ),
+    ("quoted", Wording("a quotation mark is not closed", "引号没有成对")),
+    (
+        "flow|bracket|illegal placement",
+        Wording("a bracket is not closed, or closes nothing", "括号没有成对"),
+    ),
+    (r"\btabs?\b", Wording("a tab; indent with spaces", "缩进请用空格，不要用制表符")),
+    (
+        "unexpected character|plain scalar",
+        Wording("a text must not begin like this; quote it", "文字不能这样开头，请加引号"),
+    ),
+    (
+        "mapping values",
+        Wording(
+            "a second colon, or an indentation that does not fit; quote text that has a colon",
+            "多了一个冒号，或缩进不齐；含冒号的文字请加引号，键后的冒号须为半角",
+        ),
+    ),
+    (
+        "key|block|indent|comment|anchor|node|document",
+        Wording(
+            "this is no `key: value`, or its indentation does not fit",
+            "此处不是“键: 值”，或缩进不齐；冒号须为半角",
+        ),
+    ),
+)
+_OTHER_REASON = "写法有误"
 _ANCHOR = Wording(
     "Anchors and aliases are not allowed; quote text that begins with & or *.",
     "不允许锚点和别名；以 & 或 * 开头的文字请加引号。",
@@ -116,9 +154,9 @@ def read(text: str) -> FrontMatter | None:
         return FrontMatter(values={}, body="", faults=(Fault(key="", wording=_NOT_CLOSED, line=1),))
     header = whole[opening.end() : closing.start()]
     body = whole[closing.end() :].removeprefix("\n")
-    if len(header) > LONGEST_KEPT:
+    if len(header) > LONGEST_CACHED:
         return _parse(header, body)
-    found = _parse_kept(header)
+    found = _parse_cached(header)
     return replace(found, body=body, values=dict(found.values))
 
 
@@ -206,9 +244,9 @@ def _depth_fault(header: str) -> Fault | None:
     return None
 
 
-@lru_cache(maxsize=KEPT)
-def _parse_kept(header: str) -> FrontMatter:
-    """Parse what was parsed before, too: several readers want the same file."""
+@lru_cache(maxsize=CACHED_HEADERS)
+def _parse_cached(header: str) -> FrontMatter:
+    """Parse a header, or return what an earlier call returned: several readers parse the same file."""
     return _parse(header, "")
 
 
@@ -250,12 +288,20 @@ def _parse(header: str, body: str) -> FrontMatter:
 def _parse_fault(header: str, error: str) -> Fault:
     match = _ERROR.fullmatch(error)
     if match is None:
-        return Fault(key="", wording=_NOT_YAML.format(error))
-    # What the parser calls a byte is a code point.
-    reason, at, line = match[1], int(match[2]), int(match[3]) + 1
+        return Fault(key="", wording=_NOT_YAML.format(_reason(error)))
+    # The parser's byte is a code point. What it misses at the end of the header is reported for
+    # the last line that is not blank.
+    last = header.rstrip().count("\n") + _FIRST_LINE
+    reason, at, line = match[1], int(match[2]), min(last, int(match[3]) + 1)
     if header[at : at + 1] in {"&", "*"}:
         return Fault(key="", wording=_ANCHOR, line=line)
-    return Fault(key="", wording=_NOT_YAML.format(reason), line=line)
+    return Fault(key="", wording=_NOT_YAML.format(_reason(reason)), line=line)
+
+
+def _reason(message: str) -> Wording:
+    """Return in both languages what the parser reports in English."""
+    known = (wording for words, wording in _REASONS if re.search(words, message))
+    return next(known, Wording(message, _OTHER_REASON))
 
 
 def _value_faults(value: Any, key: str, lines: Mapping[str, int]) -> Iterator[Fault]:

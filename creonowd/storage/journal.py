@@ -117,7 +117,7 @@ def has_other_entries(path: Path, size: int, lines: bytes) -> bool:
 
 
 def cut(path: Path, size: int) -> None:
-    """Remove what stands behind the first `size` bytes; a journal of which nothing is left goes."""
+    """Remove what stands behind the first `size` bytes; a journal with nothing left is removed."""
     if size == 0:
         erase(path)
         return
@@ -135,7 +135,7 @@ def erase(path: Path) -> None:
 
 
 def _decode(line: bytes) -> bytes | None:
-    """Return the entry of a line; None if it is damaged, VERSION_TOO_NEW if we cannot know."""
+    """Return the entry of a line; None if it is damaged, VERSION_TOO_NEW if a newer daemon wrote it."""
     try:
         stored = msgspec.json.decode(line, type=_StoredLine)
     except _UNREADABLE:
@@ -149,7 +149,7 @@ def _decode(line: bytes) -> bytes | None:
 
 
 def _is_sound(line: bytes) -> bool:
-    """Return whether a line is an entry, be it one of a daemon that is newer than this."""
+    """Return whether a line is an entry, of this daemon or of a newer one."""
     try:
         return _decode(line) is not None
     except DaemonError:

@@ -4,7 +4,7 @@ What a path says is checked first: it must be plain, relative and possible on an
 path is only text: a link on the way, or one that is put there a moment later, may lead
 anywhere. So the steps of a path are opened one by one, each from the descriptor of the step
 before it and none through a link. Windows has no such descriptors: there the steps are checked
-first, or a file is opened and then asked where it really lies.
+before and afterwards, and an open file is compared with the one that its path names.
 """
 
 import contextlib
@@ -335,7 +335,7 @@ class SafeFolder:
         """Remove a file, or a link in its place but not what it leads to."""
         ignored = (FileNotFoundError, NotADirectoryError, IsADirectoryError, _LinkError)
         with contextlib.suppress(*ignored), self._parent(path) as (folder, name):
-            atomic.patiently(partial(os.unlink, name, dir_fd=folder))
+            atomic.retry_on_windows(partial(os.unlink, name, dir_fd=folder))
 
     def remove_folder(self, path: str = "") -> None:
         """Remove a folder if it is empty."""
@@ -509,7 +509,7 @@ class LinkedFolder(SafeFolder):
         while waiting:
             folder = waiting.pop()
             try:
-                waiting += self._look(folder, wanted, contents.files)
+                waiting += self._add_files(folder, wanted, contents.files)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except PermissionError:
@@ -520,7 +520,7 @@ class LinkedFolder(SafeFolder):
         contents.files.sort(key=itemgetter(0))
         return contents
 
-    def _look(
+    def _add_files(
         self, folder: str, wanted: Callable[[str], bool], files: list[FileEntry]
     ) -> list[str]:
         """Add the files of one folder, and return the folders in it."""
@@ -546,13 +546,13 @@ class LinkedFolder(SafeFolder):
             if self._is_inside(path):
                 return self._open_inside(path)
         for _ in range(_TRIES):
-            # A link that comes or goes meanwhile makes only another try of this.
+            # If a link appears or vanishes meanwhile, try again.
             with contextlib.suppress(_LinkError):
                 return self._open_inside(self._without_links(path))
         raise self._link_refusal()
 
     def _make_root(self) -> None:
-        """Make nothing: a project whose folder is gone is not begun anew."""
+        """Make nothing: the folder of a project is not made again if it is gone."""
 
     def _is_inside(self, path: str) -> bool:
         return path == self.folder or path.startswith(self._prefix)
@@ -675,7 +675,7 @@ def _open_step(name: str, flags: int, folder: int | None) -> int:
 
 
 def _was_link(name: str, folder: int | None) -> bool:
-    """Return whether what was no folder is a link, or was one, if a folder is there again."""
+    """Return whether what could not be opened as a folder is a link, or was one a moment ago."""
     try:
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     except OSError:
@@ -699,24 +699,28 @@ def _open_plain(
         before = os.lstat(name)
         if _is_link(before):
             raise _LinkError
-        if stat.S_ISDIR(
-            before.st_mode
-        ):  # Windows opens no folder, and would be asked again in vain
+        # Windows refuses to open a folder, and would be tried again in vain.
+        if stat.S_ISDIR(before.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     flags = access | _FILE | _NO_FOLLOW
     for left in reversed(range(_TRIES)):
         try:
-            descriptor = atomic.patiently(partial(os.open, name, flags, dir_fd=folder))
+            if access == os.O_RDONLY:
+                descriptor = atomic.open_to_read(name, flags, within=folder)
+            else:
+                descriptor = atomic.retry_on_windows(partial(os.open, name, flags, dir_fd=folder))
         except OSError as error:
             if error.errno in _LINKS:
                 raise _LinkError from None
             raise
-        status = os.fstat(descriptor)
-        if folder is None and not os.path.samestat(status, os.lstat(name)):
+        try:
+            status = os.fstat(descriptor)
             # Without a descriptor of its folder, it may be another file than the one of this name.
+            is_named = folder is not None or os.path.samestat(status, os.lstat(name))
+        except BaseException:
             os.close(descriptor)
-            continue
-        if status.st_nlink or not left or os.name == "nt":
+            raise
+        if is_named and (status.st_nlink or not left or os.name == "nt"):
             return descriptor, status
         os.close(descriptor)
     raise _LinkError
@@ -737,7 +741,7 @@ def status_of(entry: "os.DirEntry[str]") -> os.stat_result | None:
 
 
 def entry_status(entry: "os.DirEntry[str]") -> os.stat_result:
-    """Return the status of what stands in a folder that is being scanned, be it a link."""
+    """Return the status of an entry while its folder is scanned; of a link, that of the link itself."""
     # On Windows an entry leaves out what distinguishes one file from another.
     return entry.stat(follow_symlinks=False) if BY_DESCRIPTOR else os.lstat(entry.path)
 
@@ -781,7 +785,7 @@ def problem_with(path: str) -> str | None:
 
 
 def _is_too_long(name: str) -> bool:
-    """Return whether no disk has room for a name; Windows says of such a one that it is not there."""
+    """Return whether a name is longer than disks allow; Windows would report that it is not found."""
     return len(name) > MAX_NAME or len(name.encode("utf-16-le", "surrogatepass")) > 2 * MAX_NAME
 
 

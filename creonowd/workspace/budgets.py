@@ -1,7 +1,8 @@
 """Budgets on disk, and what corrects them.
 
 Profiles are in `<userData>/budgets/`, one file per project and one default. What real runs taught
-about the counts of models, the provider's count divided by ours, is in `<userData>/corrections.json`.
+about the counts of models, the provider's count divided by ours, is in
+`<userData>/corrections.json`.
 """
 
 import math
@@ -42,7 +43,7 @@ CORRECTIONS_VERSION = 1
 KEPT_RUNS = 8
 MOST_MODELS = 64
 FEWEST_TOKENS = 500
-"""A shorter prompt says little: the frame that the provider adds would weigh too much."""
+"""Nothing is learned from a shorter prompt: what the provider adds would weigh too much in it."""
 
 _STEPS = 32
 _LIMITS = {CountKind.BOUND: (1.0, 1.5), CountKind.APPROXIMATE: (0.75, 1.5)}
@@ -124,7 +125,7 @@ class Budgets:
     def _mend(self, name: str) -> Budget:
         try:
             with self._write_lock():
-                return self._current(name, mending=True)
+                return self._current(name, set_damaged_aside=True)
         except DaemonError as error:
             log.warning("context_budget_fallback", code=error.code)
             return _fallback(_DAMAGED)
@@ -132,7 +133,7 @@ class Budgets:
     def _update(self, name: str, change: BudgetChange) -> BudgetProfile:
         with self._write_lock():
             self._cached.pop(name, None)
-            current = self._current(name, mending=True).profile
+            current = self._current(name, set_damaged_aside=True).profile
             profile = apply_change(current, change, self._tables)
             data = msgspec.json.encode(_StoredBudget(version=VERSION, profile=profile))
             atomic.replace(self._path(name), msgspec.json.format(data, indent=2) + b"\n")
@@ -146,33 +147,35 @@ class Budgets:
         with hold(self._folder / LOCK):
             yield
 
-    def _current(self, name: str, *, mending: bool = False) -> Budget:
-        own = self._read(name, mending=mending)
+    def _current(self, name: str, *, set_damaged_aside: bool = False) -> Budget:
+        own = self._read(name, set_damaged_aside=set_damaged_aside)
         if own is not None:
             return budget_of(own)
         default = name == DEFAULT
         inherited = (
-            budget_of(BudgetProfile()) if default else self._current(DEFAULT, mending=mending)
+            budget_of(BudgetProfile())
+            if default
+            else self._current(DEFAULT, set_damaged_aside=set_damaged_aside)
         )
         if name not in self._set_aside or _is_fallback(inherited):
             return inherited
         return _fallback(_KEPT_ASIDE.format(self._set_aside[name]), inherited.profile)
 
-    def _read(self, name: str, *, mending: bool) -> BudgetProfile | None:
+    def _read(self, name: str, *, set_damaged_aside: bool) -> BudgetProfile | None:
         path = self._path(name)
         signature = _signature(path)
         cached = self._cached.get(name)
         if cached is None or cached.signature != signature:
             cached = self._cached[name] = _CachedBudget(
-                signature, self._load(name, path, mending=mending)
+                signature, self._load(name, path, set_damaged_aside=set_damaged_aside)
             )
         return cached.profile
 
-    def _load(self, name: str, path: Path, *, mending: bool) -> BudgetProfile | None:
+    def _load(self, name: str, path: Path, *, set_damaged_aside: bool) -> BudgetProfile | None:
         try:
             return load(path, self._tables)
         except versioned_json.DamagedFileError as damage:
-            if not mending:
+            if not set_damaged_aside:
                 raise
             self._set_aside[name] = versioned_json.set_aside(path)
             log.warning("context_budget_set_aside", file=self._set_aside[name], damage=str(damage))
@@ -210,8 +213,8 @@ def _is_fallback(budget: Budget) -> bool:
     return any(w.code is WarningCode.CONTEXT_BUDGET_FALLBACK for w in budget.warnings)
 
 
-def _fallback(why: Wording, profile: BudgetProfile | None = None) -> Budget:
-    warning = Caution(code=WarningCode.CONTEXT_BUDGET_FALLBACK, said=why)
+def _fallback(reason: Wording, profile: BudgetProfile | None = None) -> Budget:
+    warning = Caution(code=WarningCode.CONTEXT_BUDGET_FALLBACK, wording=reason)
     return budget_of(BudgetProfile() if profile is None else profile, warning)
 
 
@@ -241,14 +244,14 @@ class Corrections:
 
     Where a count is a bound or approximate, the budget is divided by the greatest ratio of a
     model's last runs. That is rounded up to a thirty-second, so that one run after the other does
-    not move the budget, and bounded: a bound is never lowered, since a text that is dearer than
-    those before may come.
+    not move the budget, and bounded: a bound is never lowered, since a later text
+    may cost more than those before.
     """
 
     def __init__(self, user_data: Path) -> None:
         self._path = user_data / CORRECTIONS_FILE
         self._lock = anyio.Lock()
-        self._models = {one.model: one for one in _load_corrections_or_begin(self._path)}
+        self._models = {one.model: one for one in _load_usable_corrections(self._path)}
 
     def of(self, model: str, kind: CountKind) -> CountCorrection | None:
         """Return the correction of a model's counts; None if there is nothing to correct."""
@@ -267,7 +270,7 @@ class Corrections:
         return tuple(self._models[name] for name in sorted(self._models))
 
     async def learn(self, model: str, kind: CountKind, ours: int, theirs: int) -> None:
-        """Learn from one run; what cannot be stored is learned until the daemon stops."""
+        """Learn from one run; if that cannot be stored, it is known until the daemon stops."""
         if kind is CountKind.EXACT or ours < FEWEST_TOKENS:
             return
         ratio = theirs / ours
@@ -313,12 +316,14 @@ def load_corrections(path: Path) -> tuple[LearnedCounts, ...]:
     return () if stored is None else stored.models[-MOST_MODELS:]
 
 
-def _load_corrections_or_begin(path: Path) -> tuple[LearnedCounts, ...]:
-    """Read what was learned; a file that is damaged is kept aside, a newer one is left alone."""
+def _load_usable_corrections(path: Path) -> tuple[LearnedCounts, ...]:
+    """Read what was learned; nothing if the file is damaged, which sets it aside, or newer."""
     try:
         return load_corrections(path)
     except versioned_json.DamagedFileError as damage:
-        log.warning("corrections_set_aside", file=versioned_json.set_aside(path), why=str(damage))
+        log.warning(
+            "corrections_set_aside", file=versioned_json.set_aside(path), damage=str(damage)
+        )
     except DaemonError as error:
         log.warning("corrections_not_read", code=error.code)
     return ()

@@ -41,6 +41,7 @@ LIMIT_BYTES = 32 * 1024 * 1024
 MAX_ID = 64
 MAX_DEPTH = 64
 SUMMARY_LENGTH = 120
+LONGEST_START = 16 * SUMMARY_LENGTH
 
 ChatDocument = dict[str, Any]
 RedactChat = Callable[[str], str]
@@ -127,7 +128,7 @@ class Chats:
     def __init__(self, clock: Clock, redactor: Redactor) -> None:
         self._clock = clock
         self._redactor = redactor
-        self._turns: defaultdict[Path, anyio.Lock] = defaultdict(anyio.Lock)
+        self._locks: defaultdict[Path, anyio.Lock] = defaultdict(anyio.Lock)
 
     async def list(self, project: Project) -> ChatListing:
         """List all conversations, newest first; rebuild the index if it is not current."""
@@ -135,7 +136,7 @@ class Chats:
         if not listing.is_indexed:
             # If the index cannot be written, listing is only slower.
             with contextlib.suppress(DaemonError):
-                await self._in_turn(project, partial(self._reindex, project.root))
+                await self._run_locked(project, partial(self._reindex, project.root))
         return listing
 
     async def read(self, project: Project, conversation_id: str) -> ChatDocument:
@@ -149,7 +150,7 @@ class Chats:
         new_id = self._clock.new_id("cnv")
         chat_id = new_id if chat.id is None else check_id(chat.id, "conversation.id")
         work = partial(self._save, project.root, chat_id, conversation)
-        return await self._in_turn(project, work)
+        return await self._run_locked(project, work)
 
     async def analyse(
         self, project: Project, conversation_id: str, analysis: ChatDocument
@@ -158,13 +159,13 @@ class Chats:
         check_id(conversation_id)
         check_analysis(analysis)
         work = partial(self._analyse, project.root, conversation_id, analysis)
-        return await self._in_turn(project, work)
+        return await self._run_locked(project, work)
 
-    async def _in_turn(self, project: Project, work: Callable[[], T]) -> T:
-        async with self._turns[project.root]:
-            return await to_thread.run_sync(self._with_lock, project.root, work)
+    async def _run_locked(self, project: Project, work: Callable[[], T]) -> T:
+        async with self._locks[project.root]:
+            return await to_thread.run_sync(self._run_with_file_lock, project.root, work)
 
-    def _with_lock(self, root: Path, work: Callable[[], T]) -> T:
+    def _run_with_file_lock(self, root: Path, work: Callable[[], T]) -> T:
         for folder in (TREE, FOLDER, CACHE):
             make_folder(root, folder)
         with LinkedFolder(root, CACHE).lock(f"{CACHE}/{LOCK}"):
@@ -259,7 +260,7 @@ def _read_replaced(root: Path, conversation_id: str) -> ChatDocument:
 
 
 def _refuse_other_case(root: Path, conversation_id: str) -> None:
-    """Refuse an id that on many disks would be the file of another."""
+    """Refuse an id that differs from another only in case: on many disks they are one file."""
     name = f"{conversation_id}.json"
     for known, _ in _folder(root).entries(FOLDER):
         if known != name and known.lower() == name.lower():
@@ -313,17 +314,17 @@ def texts_of(value: Any, name: str = "") -> Iterator[str]:
 
 def with_texts(value: Any, texts: Iterable[str]) -> Any:
     """Return a JSON value with other texts in place of those that `texts_of` yields, in order."""
-    return _put(value, iter(texts), "")
+    return _replace_texts(value, iter(texts), "")
 
 
-def _put(value: Any, texts: Iterator[str], name: str) -> Any:
+def _replace_texts(value: Any, texts: Iterator[str], name: str) -> Any:
     if isinstance(value, str):
         return next(texts).removeprefix(_prefix(name))
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value).items()
-        return {next(texts): _put(inner, texts, key) for key, inner in fields}
+        return {next(texts): _replace_texts(inner, texts, key) for key, inner in fields}
     if isinstance(value, list):
-        return [_put(inner, texts, name) for inner in cast("list[Any]", value)]
+        return [_replace_texts(inner, texts, name) for inner in cast("list[Any]", value)]
     return value
 
 
@@ -353,9 +354,10 @@ def _first_words(messages: list[ChatMessage]) -> str:
     questions = (message.content for message in messages if message.role == "user")
     every = (message.content for message in messages)
     first = next((text for texts in (questions, every) for text in texts if text.strip()), "")
-    line = " ".join(first.split())
+    head = first.strip()[:LONGEST_START]
+    line = " ".join(head.split())
     start = cast("str", _START.match(line)[0])  # pyright: ignore[reportOptionalSubscript]
-    return line if start == line else f"{start}…"
+    return line if start == line and head == first.strip() else f"{start}…"
 
 
 def path_of(conversation_id: str) -> str:
@@ -435,7 +437,7 @@ def _index_entry(
 
 
 def _load_index(root: Path) -> dict[str, IndexedChat] | None:
-    """Read the index; None if it is damaged, which is mended by who holds the lock."""
+    """Read the index; None if it is damaged: whoever holds the lock then writes it again."""
     try:
         found = _read_index(root)
     except versioned_json.DamagedFileError:

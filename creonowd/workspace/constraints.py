@@ -328,6 +328,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _past(text: str, at: int) -> int:
+    """Return the place after white space and the one character behind it, such as a colon."""
     return _skip(text, at) + 1
 
 
@@ -398,7 +399,7 @@ class Constraints:
         self._tree = tree
         self._clock = clock
         self._redactor = redactor
-        self._turns: defaultdict[Path, anyio.Lock] = defaultdict(anyio.Lock)
+        self._locks: defaultdict[Path, anyio.Lock] = defaultdict(anyio.Lock)
         self._parsed: dict[Path, tuple[bytes, int, ConstraintFile]] = {}
 
     async def list(self, project: Project) -> ConstraintFile:
@@ -470,7 +471,7 @@ class Constraints:
     async def _change(
         self, project: Project, expected: str | None, edit: FileEdit
     ) -> ConstraintFile:
-        async with self._turns[project.root]:
+        async with self._locks[project.root]:
             try:
                 changed = await to_thread.run_sync(self._change_file, project.root, expected, edit)
             except DaemonError as error:
@@ -484,7 +485,7 @@ class Constraints:
         return changed
 
     def _change_file(self, root: Path, expected: str | None, edit: FileEdit) -> ConstraintFile:
-        # Tried once without writing: an edit that fails must not even make a folder.
+        # First without writing: an edit that fails must not even make a folder.
         self._edit(root, expected, edit)
         for folder in (TREE, RULES, CACHE):
             make_folder(root, folder)
@@ -598,10 +599,12 @@ def replace_constraints(
     """Make `texts` the user's constraints, in this order; a text that stays keeps its entry."""
     ours = [item for item in file.items if item.constraint.source == "user"]
     rest = [item for item in file.items if item.constraint.source != "user"]
-    _refuse_repeats(texts, [item.constraint.text for item in ours], redact)
     if len(texts) + len(rest) > MAX_ITEMS:
         raise _too_many()
     stripped = [text.strip() for text in texts]
+    for text in stripped:
+        check_values(text, DEFAULT_TYPE, DEFAULT_PRIORITY)
+    _refuse_repeats(stripped, [item.constraint.text for item in ours], redact)
     items = [
         item or _new(NewConstraint(text=text), new_id(), now)
         for item, text in zip(_existing_items(ours, stripped, redact), stripped, strict=True)
@@ -668,19 +671,19 @@ def _find_own(file: ConstraintFile, constraint_id: str) -> Item:
     for item in file.items:
         if item.constraint.id == constraint_id:
             if item.constraint.source != "user":
-                raise _foreign()
+                raise _kg_constraint_error()
             return item
     raise DaemonError(ErrorCode.CONSTRAINT_NOT_FOUND)
 
 
 def _check_source(source: str | UnsetType) -> None:
     if source == "kg":
-        raise _foreign()
+        raise _kg_constraint_error()
     if source not in {"user", UNSET}:
         raise invalid("source must be user.", field="source")
 
 
-def _foreign() -> DaemonError:
+def _kg_constraint_error() -> DaemonError:
     return DaemonError(
         ErrorCode.CONTEXT_SCOPE_VIOLATION,
         "Constraints of the knowledge graph are changed there, not here.",

@@ -87,10 +87,10 @@ _LAYERS_OF_FOLDER: dict[str, tuple[Layer, ...]] = {
     "characters": (Layer.RULES, Layer.RETRIEVED),
 }
 _FOREIGN_FOLDERS = frozenset({"node_modules", "__pycache__", "__MACOSX", "$RECYCLE.BIN"})
-# What a cached file weighs beside its bytes.
+# The weight of a cached file beside its bytes.
 _FILE_WEIGHT = 500
 
-# So much of a file is read to see whether it has front matter.
+# How much of a file is read to see whether it has front matter.
 _HEAD_BYTES = 4096
 _KNOWN_HEADS = 8192
 
@@ -239,7 +239,7 @@ class Tree:
             LinkedFolder(root, TREE).sweep(TREE, before_ms, depth=_SWEPT_DEPTH)
 
     def read_project_file_now(self, root: Path) -> ProjectFile | None:
-        """Read what the author decided for a project; None if that makes no sense.
+        """Read what the author decided for a project; None if the file cannot be used.
 
         Blocks its thread.
         """
@@ -272,8 +272,8 @@ class Tree:
             return status
         path, mark = root / entry.name, mark_of(status)
         known = self._outlines.peek(path)
-        young = self._clock.now_ms() - status.st_mtime_ns // 1_000_000 <= RECENT_MS
-        if known is None or young or known[0] != mark:
+        is_recent = self._clock.now_ms() - status.st_mtime_ns // 1_000_000 <= RECENT_MS
+        if known is None or is_recent or known[0] != mark:
             known = (mark, is_outline(entry.name, _front_matter_of(root, entry.name)))
             self._outlines.put(path, known)
         return status if known[1] else None
@@ -296,14 +296,14 @@ class Tree:
     def _read_files(self, folder: LinkedFolder, contents: FolderContents) -> Folder:
         files: list[TreeFile] = []
         problems = [
-            Problem(path=path, error=disk_error(_not_allowed(), path))
+            Problem(path=path, error=disk_error(_permission_error(), path))
             for path in contents.unreadable
         ]
-        for inside, beside in groupby(contents.files, key=lambda each: each[0].rpartition("/")[0]):
-            with folder.hold(inside) as near:
-                for path, status in beside:
+        for above, entries in groupby(contents.files, key=lambda each: each[0].rpartition("/")[0]):
+            with folder.hold(above) as held:
+                for path, status in entries:
                     try:
-                        read = self._cache.fetch(near, path, limit=LIMIT_BYTES, status=status)
+                        read = self._cache.fetch(held, path, limit=LIMIT_BYTES, status=status)
                         files.append(_file(path, read))
                     except DaemonError as error:
                         problems.append(Problem(path=path, error=error))
@@ -446,14 +446,14 @@ def _contents(root: Path, scope: CreonowFolder) -> FolderContents:
             _check_place(root, folder)
             raise
         if folder in contents.unreadable:
-            raise _not_allowed()
+            raise _permission_error()
     if not contents.files:
         _check_place(root, folder)
     return contents
 
 
 def _check_place(root: Path, folder: str) -> None:
-    """Refuse a project that is gone, and what stands in the place of a folder."""
+    """Fail if the project's folder is gone, or if something else has the name of `folder`."""
     if (root / folder).is_dir():
         return
     if os.path.lexists(root / folder):
@@ -462,7 +462,7 @@ def _check_place(root: Path, folder: str) -> None:
         raise missing_root()
 
 
-def _not_allowed() -> PermissionError:
+def _permission_error() -> PermissionError:
     return PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
@@ -487,5 +487,5 @@ def _is_visible(name: str) -> bool:
 
 
 def _is_leftover(name: str) -> bool:
-    """Return whether a name is that of a file which editors or we ourselves use while saving."""
+    """Return whether a name is that of a temporary file, of an editor or of the daemon."""
     return is_temporary(name) or name.startswith((".", "#", "~$")) or name.endswith(("~", ".tmp"))

@@ -256,7 +256,7 @@ MAX_RENDERER_BYTES = 16 * 1024 * 1024
 MAX_EDITS = 10_000
 QUICK_EDITS = 64
 QUICK_CODE_POINTS = 64 * 1024
-LONGEST_MARK = 4
+LONGEST_BOM = 4
 
 DocumentKey = tuple[str, str]
 
@@ -266,16 +266,16 @@ IsExcluded = Callable[[Path, str], bool]
 
 
 def is_hidden(_root: Path, path: str) -> bool:
-    """Return whether a path is hidden; what is ignored besides, a catalogue knows."""
+    """Return whether a path is hidden; ignore files are not considered."""
     return any(name.startswith(".") for name in path.split("/"))
 
 
 class OpenDocument(Model):
-    """A buffer at one version; of two, the one with the greater `turn` was synced last."""
+    """A buffer at one version; of two, the one with the greater `sync_number` was synced last."""
 
     version: int
     buffer: Buffer
-    turn: int
+    sync_number: int
 
 
 class _OpenDocuments:
@@ -306,7 +306,7 @@ class Documents:
         self._max_code_points = max_code_points
         self._max_renderer_bytes = max_renderer_bytes
         self._connections: dict[str, _OpenDocuments] = {}
-        self._turn = 0
+        self._sync_count = 0
 
     async def replace(self, peer: Peer, key: DocumentKey, version: int, text: str) -> OpenDocument:
         """Replace a document's whole text."""
@@ -374,22 +374,22 @@ class Documents:
             for connection in self._connections.values()
             if key in connection.open
         )
-        return max(found, key=lambda document: document.turn, default=None)
+        return max(found, key=lambda document: document.sync_number, default=None)
 
     async def find_synced(self, peer: Peer | None, key: DocumentKey) -> OpenDocument | None:
-        """Return what `find` does after all that the same connection synced before."""
-        await self._settle(peer)
+        """Return what `find` does, once the earlier syncs of the connection are done."""
+        await self._wait_for_syncs(peer)
         return self.find(peer, key)
 
-    async def _settle(self, peer: Peer | None) -> None:
-        """Wait for all that a connection synced before."""
+    async def _wait_for_syncs(self, peer: Peer | None) -> None:
+        """Wait until the earlier syncs of a connection are done."""
         if peer is not None and (connection := self._connections.get(peer.id)) is not None:
             async with connection.order:
                 pass
 
     async def synced(self, peer: Peer | None, project_id: str) -> dict[str, Buffer]:
         """Return what `find_synced` does for every open document of a project, by id."""
-        await self._settle(peer)
+        await self._wait_for_syncs(peer)
         found = {path: one.buffer for path, one in self.open_documents(project_id).items()}
         if peer is not None and (own := self._connections.get(peer.id)) is not None:
             mine = own.open.items()
@@ -402,15 +402,22 @@ class Documents:
             item for connection in self._connections.values() for item in connection.open.items()
         )
         mine = [(key[1], document) for key, document in every if key[0] == project_id]
-        return dict(sorted(mine, key=lambda pair: pair[1].turn))
+        return dict(sorted(mine, key=lambda pair: pair[1].sync_number))
 
-    async def read(self, project: Project, document_id: str, peer: Peer | None = None) -> Buffer:
-        """Return a document as it is in the editor, else as it is on disk.
+    async def read(
+        self,
+        project: Project,
+        document_id: str,
+        peer: Peer | None = None,
+        *,
+        on_disk: bool = False,
+    ) -> Buffer:
+        """Return a document as it is in the editor, else, or if that is wished, as it is on disk.
 
         NOT_FOUND, UNSUPPORTED or IO_ERROR if it is in neither; then an assembly degrades.
         """
         found = await self.find_synced(peer, (project.project_id, document_id))
-        if found is not None:
+        if found is not None and not on_disk:
             return found.buffer
         return await to_thread.run_sync(
             self._read_file, project, document_id, abandon_on_cancel=True
@@ -431,10 +438,9 @@ class Documents:
             return error
 
     def _read_file(self, project: Project, document_id: str) -> Buffer:
-        """Read a document on disk by its name, be that as it is listed: without a secret."""
-        if PLACEHOLDER in document_id:
-            document_id = spell_out(project.root, document_id, self._redactor)
-        return self.files.read(project.root, document_id)
+        """Read a document on disk by its name, which may be the redacted one of a list."""
+        path = unredacted_path(project.root, document_id, self._redactor)
+        return self.files.read(project.root, path)
 
     def __len__(self) -> int:
         return sum(len(connection.open) for connection in self._connections.values())
@@ -456,8 +462,10 @@ class Documents:
         self._check_room(connection, key, buffer.memory)
         if key not in connection.open and len(connection.open) >= self._max_open:
             raise _invalid(f"{self._max_open} documents are open; close some first.")
-        self._turn += 1
-        connection.open[key] = OpenDocument(version=version, buffer=buffer, turn=self._turn)
+        self._sync_count += 1
+        connection.open[key] = OpenDocument(
+            version=version, buffer=buffer, sync_number=self._sync_count
+        )
         return connection.open[key]
 
     def _check_room(self, connection: _OpenDocuments, key: DocumentKey, size: int) -> None:
@@ -483,15 +491,20 @@ class Documents:
         self._connections.pop(peer_id, None)
 
 
-def spell_out(root: Path, document_id: str, redactor: Redactor) -> str:
-    """Return the document whose name was listed with its secret hidden; the id itself if none."""
+def unredacted_path(root: Path, path: str, redactor: Redactor) -> str:
+    """Return the real path of a file that is listed under a redacted one; blocks its thread.
+
+    A path without the placeholder, or that no file is listed under, is returned as it is.
+    """
+    if PLACEHOLDER not in path:
+        return path
     folder = root
-    for part in document_id.split("/"):
+    for part in path.split("/"):
         names: list[str] = []
         if PLACEHOLDER in part and folder.is_dir() and not folder.is_symlink():
             names = sorted(entry.name for entry in folder.iterdir())
         folder /= next((name for name in names if redactor.hide_secrets(name) == part), part)
-    return folder.relative_to(root).as_posix() if folder.is_relative_to(root) else document_id
+    return folder.relative_to(root).as_posix() if folder.is_relative_to(root) else path
 
 
 async def _make_buffer(make: Callable[[], Buffer], *, quick: bool) -> Buffer:
@@ -521,7 +534,7 @@ class EditedDocument(NamedTuple):
 
 
 def text_revision(text: str) -> str:
-    """Return the revision of a text; how its file spells it does not matter."""
+    """Return the revision of a text, whatever the encoding of its file."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -553,7 +566,7 @@ class DocumentFiles:
         return self.read_listed(root, path)
 
     def read_listed(self, root: Path, path: str) -> Buffer:
-        """Read a document that was found in the project a moment ago, likewise."""
+        """Read a document that was found in the project a moment ago, as `read` does."""
         data = self._read_bytes(root, path)
         cached = self._buffers.peek((root, path))
         if cached is None or cached.data is not data:
@@ -564,7 +577,7 @@ class DocumentFiles:
     def apply_edits(
         self, data: bytes, revision: str, edits: Sequence[Edit], *, utf16: bool
     ) -> bytes:
-        """Return the bytes of a file after edits to its text; encoding, mark and line ends stay.
+        """Return the bytes of a file after edits to its text; encoding, byte order mark and line ends stay.
 
         CONFLICT if the text is another, UNSUPPORTED if its bytes cannot be derived from its text.
         """
@@ -572,14 +585,14 @@ class DocumentFiles:
         if text_revision(decoded.text) != revision:
             raise DaemonError(ErrorCode.CONFLICT, "The document has changed; read it again.")
         plain = decoded.text.encode(decoded.encoding, "replace")
-        mark = data[: max(0, len(data) - len(plain))]
-        if mark + plain != data or len(mark) > LONGEST_MARK:
+        bom = data[: max(0, len(data) - len(plain))]
+        if bom + plain != data or len(bom) > LONGEST_BOM:
             raise DaemonError(ErrorCode.UNSUPPORTED, "The file has damaged text; save it as UTF-8.")
         if "\r\n" in decoded.text and "\n" not in decoded.text.replace("\r\n", ""):
             edits = [replace(one, text=_crlf(one.text)) for one in edits]
         text = Buffer.of(decoded.text).apply(edits, utf16=utf16).text
         try:
-            return mark + well_formed(text).encode(decoded.encoding)
+            return bom + well_formed(text).encode(decoded.encoding)
         except UnicodeEncodeError:
             raise _unsupported_encoding() from None
 

@@ -68,10 +68,22 @@ class FileEdits:
         _replace(_Step(root, path, before, after, within))
         return WrittenFile(path, after, self.remember(root, path, before, after, within))
 
+    def create_now(self, root: Path, path: str, data: bytes) -> WrittenFile:
+        """Make a new file of a project and the folders above it; blocks its thread.
+
+        CONFLICT if there is one already.
+        """
+        *above, _ = path.split("/")
+        with disk_errors(path):
+            for depth in range(len(above)):
+                LinkedFolder(root).add_folder("/".join(above[: depth + 1]))
+        _replace(_Step(root, path, None, data, ""))
+        return WrittenFile(path, data, self.remember(root, path, None, data))
+
     def remember(
         self, root: Path, path: str, before: bytes | None, after: bytes | None, within: str = ""
     ) -> str:
-        """Keep a change that was made, and return the id that undoes it; None is no file."""
+        """Keep a change that was made, and return the id that undoes it; None stands for no file."""
         undo = self._clock.new_id("undo")
         self._steps.put(undo, _Step(root, path, before, after, within))
         return undo

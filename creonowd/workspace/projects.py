@@ -40,9 +40,10 @@ OWN_FOLDERS = (
     *("logs", "retrieval", "run", "runs"),
 )
 
-# A file may bear a time that is a tick of the system's clock older than its making.
+# The time of a new file may be a tick of the system's clock before the time when it was made.
 _TICK_MS = 100
-_COMMANDS = "assemble"
+# The folder that commands write into, beside a daemon that runs.
+_COMMANDS_FOLDER = "assemble"
 _OWN_DEPTH = 6
 
 _NOT_IN_A_NAME = re.compile(r'[\\/:*?"<>|\x00-\x1f\x7f-\x9f\ud800-\udfff]+')
@@ -56,13 +57,13 @@ log = structlog.get_logger(__name__)
 def sweep_user_data(user_data: Path, now_ms: int) -> None:
     """Remove the temporary files that a killed daemon left in our own folders; blocks its thread.
 
-    Only one daemon uses them at a time, so what was written before it began is nobody's any more;
-    the command line writes into a folder of its own meanwhile.
+    Only one daemon uses them at a time, so nobody needs what was written before it started. The
+    command line writes into a folder of its own meanwhile; what is recent there is left.
     """
     folder = SafeFolder(user_data, lambda: invalid_path("link"))
     folder.sweep("", now_ms - _TICK_MS)
     for name in OWN_FOLDERS:
-        age_ms = atomic.LEFTOVER_MS if name == _COMMANDS else _TICK_MS
+        age_ms = atomic.LEFTOVER_MS if name == _COMMANDS_FOLDER else _TICK_MS
         folder.sweep(name, now_ms - age_ms, depth=_OWN_DEPTH)
 
 
@@ -205,7 +206,7 @@ class Projects:
             atomic.make_folders(self._path.parent)
         data = msgspec.json.format(msgspec.json.encode(projects), indent=2) + b"\n"
         atomic.replace(self._path, data)
-        # Without its id, all that is stored of a project would be lost to it.
+        # Without this list, what is stored under the id of a project could not be found again.
         with contextlib.suppress(DaemonError):
             atomic.replace(self._path.with_name(SPARE), data)
 
@@ -269,15 +270,15 @@ def project_root(spelling: str, user_data: Path | None = None) -> Path:
             "rootPath is not a folder; choose the folder itself.",
             "rootPath 不是文件夹；请选择文件夹本身。",
         )
-    _check_reach(folder, user_data)
+    _check_not_too_wide(folder, user_data)
     _check_unicode(folder)
     _check_writable(folder)
     return folder
 
 
-def _check_reach(folder: Path, user_data: Path | None) -> None:
+def _check_not_too_wide(folder: Path, user_data: Path | None) -> None:
     with contextlib.suppress(RuntimeError):
-        if _holds(folder, Path.home()):
+        if _contains(folder, Path.home()):
             raise _invalid_root(
                 "too_wide",
                 "rootPath is a whole home folder or more; choose a folder inside it.",
@@ -289,7 +290,7 @@ def _check_reach(folder: Path, user_data: Path | None) -> None:
             "rootPath is a whole disk; choose a folder on it.",
             "rootPath 是整个磁盘；请选择其中的一个文件夹。",
         )
-    if user_data is not None and (_holds(folder, user_data) or _is_ours(folder, user_data)):
+    if user_data is not None and (_contains(folder, user_data) or _is_ours(folder, user_data)):
         raise _invalid_root(
             "user_data",
             "rootPath holds the daemon's own data, or is in it; choose another folder.",
@@ -299,12 +300,12 @@ def _check_reach(folder: Path, user_data: Path | None) -> None:
 
 def _is_ours(folder: Path, user_data: Path) -> bool:
     """Return whether it lies in one of the folders that the daemon keeps its own data in."""
-    return any(_holds(user_data / name, folder) for name in OWN_FOLDERS) or same_folder(
+    return any(_contains(user_data / name, folder) for name in OWN_FOLDERS) or same_folder(
         user_data / FOLDER, folder
     )
 
 
-def _holds(outer: Path, inner: Path) -> bool:
+def _contains(outer: Path, inner: Path) -> bool:
     """Return whether a folder is another one or contains it."""
     real = Path(os.path.realpath(inner))
     return any(same_folder(outer, each) for each in (real, *real.parents))
@@ -340,8 +341,8 @@ def _real_path(path: Path) -> Path:
 def absence_reason(path: Path) -> str:
     """Return why nothing is found at a path: `missing`, `not_a_folder` or `invalid`.
 
-    POSIX has an error for each. Windows says that nothing was found also below a file, behind a
-    link that leads to itself, and of a name that it cannot have.
+    POSIX has an error for each. Windows reports that nothing was found in all three cases: also
+    below a file, behind a link that leads to itself, and for a name that it cannot have.
     """
     if any(len(os.fsencode(step)) > _LONGEST_NAME for step in path.parts):
         return "invalid"
@@ -363,11 +364,11 @@ def _on_disk(path: Path) -> Path:
         return path
     found = Path(path.anchor)
     for part in path.parts[1:]:
-        found /= part if (found / part).exists() else _other_form(found, part)
+        found /= part if (found / part).exists() else _name_on_disk(found, part)
     return found
 
 
-def _other_form(folder: Path, part: str) -> str:
+def _name_on_disk(folder: Path, part: str) -> str:
     name = unicodedata.normalize("NFC", part)
     if name.isascii() or not folder.is_dir():
         return part
@@ -387,7 +388,7 @@ def _check_unicode(folder: Path) -> None:
 
 
 def _check_writable(folder: Path) -> None:
-    """Write a file: permission bits say little on Windows, on network drives and to root."""
+    """Try to write a file: permission bits do not decide on Windows, on network drives or for root."""
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass
@@ -401,5 +402,5 @@ def _check_writable(folder: Path) -> None:
 
 
 def _invalid_root(reason: str, english: str, chinese: str) -> DaemonError:
-    said = Wording(english, chinese)
-    return DaemonError(ErrorCode.INVALID_ARGUMENT, said, field="rootPath", reason=reason)
+    wording = Wording(english, chinese)
+    return DaemonError(ErrorCode.INVALID_ARGUMENT, wording, field="rootPath", reason=reason)

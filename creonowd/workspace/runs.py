@@ -1,7 +1,7 @@
 """The last AI runs of each document and what the author decided on them.
 
 They are kept in `<userData>/runs/<project>/`: a line per run, and once it is decided on, another
-line with the same number. Now and then a file is written anew without the old runs.
+line with the same number. A file that is full is written anew without the old runs.
 """
 
 import asyncio
@@ -121,8 +121,8 @@ class _DocumentRuns(NamedTuple):
 class Runs:
     """The runs of every document; a record is written before it is acknowledged.
 
-    No kill loses a record. A cut of the power may lose the last ones: the author has their
-    results, and to wait for the disk would cost a run a tenth of its time. A decision is synced.
+    No kill of the process loses a record. A power cut may lose the last ones: the author has their
+    results, and waiting for the disk would add a tenth to the time of a run. A decision is synced.
     """
 
     def __init__(self, user_data: Path) -> None:
@@ -142,7 +142,9 @@ class Runs:
             before = await self._load(key)
             number = before.runs[-1].number + 1 if before.runs else 1
             new = replace(run, number=number)
-            await self._put(key, before, new, _retain((*before.runs, new)), synced=False)
+            await self._write_run(
+                key, before, new, _without_oldest((*before.runs, new)), synced=False
+            )
             self._located.put((project_id, run.run_id), document_id)
 
     async def decide(
@@ -155,7 +157,8 @@ class Runs:
     ) -> DocumentRun:
         """Set what the author decided on a run; the last decision counts.
 
-        `accepted` replaces the output in the summary. NOT_FOUND if there is no such run, or none any more.
+        `accepted` replaces the output in the summary. NOT_FOUND if there is no such run, or none
+        any more.
         """
         document_id = self._located.peek((project_id, run_id))
         if document_id is None:
@@ -171,8 +174,8 @@ class Runs:
             if (last.status, last.summary) == (status, summary):
                 return DocumentRun(document_id, last)
             decided = replace(last, status=status, summary=summary, decided_at_ms=at_ms)
-            runs = _retain(decided if run is last else run for run in before.runs)
-            await self._put(key, before, decided, runs, synced=True)
+            runs = _without_oldest(decided if run is last else run for run in before.runs)
+            await self._write_run(key, before, decided, runs, synced=True)
         return DocumentRun(document_id, decided)
 
     async def recent(self, project_id: str, document_id: str) -> tuple[RunRecord, ...]:
@@ -206,7 +209,7 @@ class Runs:
             self._documents.put(key, known)
         return known
 
-    async def _put(
+    async def _write_run(
         self,
         key: tuple[str, str],
         before: _DocumentRuns,
@@ -229,7 +232,8 @@ class Runs:
             room = before.room - 1
         after = _DocumentRuns(before.path, runs, room)
         self._documents.put(key, after)
-        self.revision += after.accepted != before.accepted
+        if after.accepted != before.accepted:
+            self.revision += 1
 
     def _path(self, project_id: str, document_id: str) -> Path:
         name = sha256(document_id.encode()).hexdigest()[:32]
@@ -259,9 +263,9 @@ class Runs:
             except (OSError, DaemonError, versioned_json.DamagedFileError) as error:
                 log.warning("runs_not_read", file=path.name, error=type(error).__name__)
                 continue
-            # One that was put there by hand is nobody's.
+            # A file that was put there by hand may be of no document.
             if path == self._path(project_id, head.document_id):
-                runs = _retain(_last_lines(lines))
+                runs = _without_oldest(_last_lines(lines))
                 yield from (DocumentRun(head.document_id, run) for run in runs)
 
 
@@ -285,7 +289,7 @@ def _no_such_run(run_id: str) -> DaemonError:
     )
 
 
-def _retain(runs: Iterable[RunRecord]) -> tuple[RunRecord, ...]:
+def _without_oldest(runs: Iterable[RunRecord]) -> tuple[RunRecord, ...]:
     """Leave out the oldest runs, accepted ones and others apart."""
     listed = list(runs)
     accepted = [run.number for run in listed if run.status is RunStatus.ACCEPTED]
@@ -307,7 +311,7 @@ def _read_file(path: Path) -> _DocumentRuns:
     # A line that was torn by a kill makes the next record write the file anew; so does version 1,
     # which knew no decisions.
     room = max(0, MAX_LINES - len(lines) + 1) if whole and head.version == VERSION else 0
-    return _DocumentRuns(path, _retain(_last_lines(lines)), room)
+    return _DocumentRuns(path, _without_oldest(_last_lines(lines)), room)
 
 
 def _parse(path: Path, data: bytes) -> tuple[_Head, list[bytes]]:
@@ -351,9 +355,9 @@ _Lines = queue.SimpleQueue[_PendingLine | None]
 class LineWriter:
     """Appends lines to files, one after the other, in a thread of its own.
 
-    An append takes 43 to 94 µs so and 69 to 142 µs through `to_thread` with a limiter of its own
-    (medians of 3000, three times). A run may take 1.2 times its assembly, of which the short ones
-    have 1.20 already: 40 µs of 3 ms would break that.
+    An append takes 43 to 94 µs in it, and 69 to 142 µs through `to_thread` with a limiter of its own
+    (medians of 3000, three times). A run may take 1.2 times as long as its assembly, and short runs
+    take 1.20 times as long already: 40 µs of 3 ms more would break that.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,9 @@
 """The summaries of a project's chapters, each for one text of one document.
 
-What a model or the daemon made lies in `.creonow/cache/summaries/` under the hash of the text that
-it is of: it may be deleted at any time, and a change of one chapter touches no other's. What the
-author wrote lies in `.creonow/summaries/`, by document, and is never overwritten but by the author.
+Those that a model or the daemon made lie in `.creonow/cache/summaries/`, named by the hash of the
+text that they summarise: they may be deleted at any time, and a change of one chapter concerns no
+other. Those that the author wrote lie in `.creonow/summaries/`, by document; only the author
+overwrites them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -112,7 +113,7 @@ class SummaryStore:
         return await to_thread.run_sync(self.read_now, project.root, abandon_on_cancel=True)
 
     def read_now(self, root: Path) -> Summaries:
-        """Return what is stored now; blocks its thread. Files that make no sense are left out."""
+        """Return what is stored now; blocks its thread. Files that are not valid are left out."""
         edited = self._folder(root, CreonowFolder.EDITED_SUMMARIES)
         made = self._folder(root, CreonowFolder.MADE_SUMMARIES)
         kept = self._read.peek(root)

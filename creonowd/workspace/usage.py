@@ -107,7 +107,7 @@ def packaged_prices() -> PriceList:
 
 
 def read_prices(user_data: Path) -> PriceList:
-    """Read the user's list, else the packaged one; INVALID_ARGUMENT if the user's makes no sense."""
+    """Read the user's list, else the packaged one; INVALID_ARGUMENT if the user's is not valid."""
     data = atomic.content(user_data / PRICES_FILE, limit=versioned_json.LIMIT_BYTES)
     if data is None:
         return packaged_prices()
@@ -134,8 +134,8 @@ class UsageRecord(Model, omit_defaults=True):
     """One call to a model; `input_tokens` is None if the provider did not report its counts.
 
     `input_tokens` includes what came from the cache and what was written to it. `changed_by` is
-    the source whose change made the stable prefix another one, `lost_tokens` what of the prefix
-    was not read from the cache then.
+    the source whose change changed the stable prefix, `lost_tokens` how much of the prefix was then
+    not read from the cache.
     """
 
     version: int = VERSION
@@ -161,7 +161,7 @@ class UsageRecord(Model, omit_defaults=True):
 
 
 class UsageLedger:
-    """The record of all calls. No kill loses a line; a cut of the power may lose the last ones."""
+    """The record of all calls. No kill of the process loses a line; a power cut may lose the last ones."""
 
     def __init__(self, user_data: Path) -> None:
         self._folder = user_data / FOLDER
@@ -189,7 +189,7 @@ class UsageLedger:
         return await to_thread.run_sync(lambda: sorted(self._read(from_ms, to_ms), key=_time))
 
     def _prepare(self, path: Path) -> None:
-        """Make the folder, end a line that a kill tore, and drop months that are too old."""
+        """Make the folder, end a line that a kill cut, and drop months that are too old."""
         with disk_errors(FOLDER):
             atomic.make_folders(path.parent)
             oldest = _months_before(path.stem, MONTHS_KEPT)
@@ -278,7 +278,7 @@ def group(
 def lost_by_source(
     records: Sequence[UsageRecord], prices: PriceList
 ) -> list[tuple[str, UsageSums]]:
-    """Add up the calls whose prefix had changed by what changed it, the dearest first."""
+    """Add up the calls whose prefix had changed by what changed it, the most expensive first."""
     changed = [record for record in records if record.changed_by]
     found = group(changed, lambda record: record.changed_by, prices)
     return sorted(found, key=lambda pair: (-pair[1].lost, -pair[1].lost_tokens, pair[0]))
@@ -296,7 +296,7 @@ def _cost_of_loss(price: ModelPrice, record: UsageRecord) -> float:
 
 
 def _records(name: str, data: bytes) -> Iterator[UsageRecord]:
-    """Read the sound lines; those that a kill tore or a newer daemon wrote are skipped."""
+    """Read the sound lines; those that a kill cut or a newer daemon wrote are skipped."""
     damaged = 0
     for line in data.split(b"\n"):
         if not line:

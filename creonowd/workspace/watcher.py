@@ -17,6 +17,7 @@ from enum import StrEnum
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Self
 
 import anyio
 import structlog
@@ -34,14 +35,16 @@ from creonowd.workspace.projects import Project
 
 QUIET_MS = 50
 GATHER_MS = 400
-PULSE_MS = 1000
+# The system reports nothing when a folder above the project is moved or its drive is removed, so
+# the project's folder is looked for this often.
+PULSE_MS = 10_000
 MAX_NOTICES = 500
 
-# Each folder is a watch of the system, of which all programs together have few. They are begun in
-# one call during which no other thread runs: 12 ms for 1000 folders, up to 150 on a busy machine.
+# Each folder needs a watch of the system, and all programs share a limited number. All are begun
+# in one call during which no other thread runs: 12 ms for 1000 folders, up to 150 on a busy machine.
 MAX_FOLDERS = 512
 MAX_ENTRIES = 200_000
-_ENTRIES_PER_LOOK = 256
+_ENTRIES_PER_STOP_CHECK = 256
 
 # On Linux a recursive watch costs one handle per folder anyhow, follows links out of the project
 # and enters folders that are not relevant. Elsewhere it is one handle, and handles on inner
@@ -106,7 +109,7 @@ class Watcher:
         self._per_folder = per_folder
         self._watches: dict[str, _Watch] = {}
         self._keys: set[str] = set()
-        self._turns: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
+        self._locks: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
         self._tasks: TaskGroup | None = None
         self._threads = anyio.CapacityLimiter(math.inf)
 
@@ -126,7 +129,7 @@ class Watcher:
         `client` marks the subscription of a connection, which `is_watched` reports. Return whether
         the key is new to the project.
         """
-        async with self._turns[project.project_id]:
+        async with self._locks[project.project_id]:
             watch = self._watches.get(project.project_id)
             if watch is not None and watch.stop.is_set():
                 await watch.ended.wait()
@@ -143,7 +146,7 @@ class Watcher:
 
         Return whether there was such a listener.
         """
-        async with self._turns[project_id]:
+        async with self._locks[project_id]:
             watch = self._watches.get(project_id)
             if watch is None or not self._remove(watch, key):
                 return False
@@ -165,7 +168,7 @@ class Watcher:
 
     async def forget(self, project_id: str) -> None:
         """Stop following a project that was deleted, and notify its listeners."""
-        async with self._turns[project_id]:
+        async with self._locks[project_id]:
             if (watch := self._watches.get(project_id)) is not None:
                 listeners = list(watch.listeners.values())
                 watch.stop.set()
@@ -178,7 +181,7 @@ class Watcher:
         return watch is not None and bool(watch.clients) and not watch.stop.is_set()
 
     def misses_changes(self, project_id: str) -> bool:
-        """Return whether the project changes unreported: it has more folders than are watched."""
+        """Return whether changes may go unreported: the project has more folders than are watched."""
         watch = self._watches.get(project_id)
         return watch is not None and watch.unwatched_folders > 0
 
@@ -227,9 +230,9 @@ class Watcher:
         def on_change(paths: frozenset[str]) -> None:
             from_thread.run_sync(self._notify, watch, paths)
 
-        def on_bounds(found: int) -> None:
+        def on_unwatched(found: int) -> None:
             if found and not watch.unwatched_folders:
-                log.warning("context_watch_bounded", folders=MAX_FOLDERS, unwatched=found)
+                log.warning("context_watch_incomplete", folders=MAX_FOLDERS, unwatched=found)
             watch.unwatched_folders = found
 
         work = partial(
@@ -238,7 +241,7 @@ class Watcher:
             watch.stop,
             on_ready=on_ready,
             on_change=on_change,
-            on_bounds=on_bounds,
+            on_unwatched=on_unwatched,
             per_folder=self._per_folder,
         )
         end = FollowEnd.STOPPED
@@ -295,17 +298,17 @@ def follow(
     *,
     on_ready: Callable[[], None],
     on_change: Callable[[frozenset[str]], None],
-    on_bounds: Callable[[int], None] = lambda _: None,
+    on_unwatched: Callable[[int], None] = lambda _: None,
     per_folder: bool = PER_FOLDER,
 ) -> FollowEnd:
     """Call `on_ready` when no change can be missed, then `on_change` with the paths of each change.
 
     `on_ready` is called again whenever folders came or went and watching began anew; before it
-    `on_bounds`, with how many known folders are beyond those that are followed.
+    `on_unwatched`, with the number of known folders that are not followed.
     """
     try:
         follower = _Follower(root, on_change, stop, per_folder=per_folder)
-        return follower.run(on_ready, on_bounds)
+        return follower.run(on_ready, on_unwatched)
     except (OSError, RuntimeError) as error:
         log.warning("context_watch_failed", error=type(error).__name__)
         return FollowEnd.FAILED
@@ -326,9 +329,9 @@ class _Follower:
         self._on_change = on_change
         self._per_folder = per_folder
         self._stop = stop
-        self._snapshot = self._look()
+        self._snapshot = self._take_snapshot()
 
-    def run(self, on_ready: Callable[[], None], on_bounds: Callable[[int], None]) -> FollowEnd:
+    def run(self, on_ready: Callable[[], None], on_unwatched: Callable[[int], None]) -> FollowEnd:
         """Report changes until `stop` is set or the folder is gone."""
         stop = self._stop
         while True:
@@ -337,24 +340,24 @@ class _Follower:
             watched = self._folders_to_watch()
             is_stale = False
             with self._watch(watched) as notices:
-                after = self._look()
+                after = self._take_snapshot()
                 if stop.is_set():
                     return FollowEnd.STOPPED
                 self._report(after, frozenset())
                 if not self._snapshot:
                     return FollowEnd.GONE
-                on_bounds(unwatched_folders(self._snapshot))
+                on_unwatched(unwatched_folders(self._snapshot))
                 on_ready()
                 while not is_stale and self._folders_to_watch() == watched:
                     raw = notices.watch(GATHER_MS, QUIET_MS, PULSE_MS, stop)
                     if stop.is_set():
                         return FollowEnd.STOPPED
-                    named = self._paths(raw if isinstance(raw, set) else set())
-                    # A new folder may have the number of an old one: only the notice shows it.
+                    named = None if raw is None else self._paths(raw)
+                    # A new folder may have the inode of a deleted one: only the notice shows that it is new.
                     is_stale = named is None or not named.isdisjoint(watched)
                     self._update(named)
 
-    def _look(
+    def _take_snapshot(
         self, before: Snapshot | None = None, dirty: frozenset[str] = frozenset()
     ) -> Snapshot:
         return take_snapshot(self._root, before, dirty, self._stop.is_set)
@@ -364,12 +367,19 @@ class _Follower:
         states = self._snapshot.items()
         return {path: state.identity for path, state in states if self._per_folder or not path}
 
-    def _watch(self, folders: Iterable[str]) -> RustNotify:
+    def _watch(self, folders: Iterable[str]) -> "RustNotify | _Pulse":
+        """Ask the system for notices; where it has no more to give, look once in a while."""
         places = [str(self._root / folder) for folder in folders]
-        return RustNotify(places, False, False, 0, not self._per_folder, True)
+        try:
+            return RustNotify(places, False, False, 0, not self._per_folder, True)
+        except (OSError, RuntimeError) as error:
+            log.warning("context_watch_without_notices", error=type(error).__name__)
+            return _Pulse()
 
-    def _paths(self, notices: Notices) -> frozenset[str] | None:
+    def _paths(self, notices: Notices | str) -> frozenset[str] | None:
         """Return the project-relative paths that notices name; None if there are too many."""
+        if isinstance(notices, str):
+            return frozenset()
         if len(notices) > MAX_NOTICES:
             return None
         paths = {_relative(self._root, path) for _, path in notices}
@@ -377,17 +387,31 @@ class _Follower:
 
     def _update(self, named: frozenset[str] | None) -> None:
         if named is None:
-            self._report(self._look(), frozenset())
+            self._report(self._take_snapshot(), frozenset())
         else:
             dirty = named | {path.rpartition("/")[0] for path in named}
-            self._report(self._look(self._snapshot, dirty), named)
+            self._report(self._take_snapshot(self._snapshot, dirty), named)
 
     def _report(self, after: Snapshot, named: frozenset[str]) -> None:
-        """Report what differs, and what was named and is there: two quick writes look like one."""
+        """Report the files that differ, and those of `named` that exist: two quick writes may look like one."""
         before, self._snapshot = self._snapshot, after
         present = {path for path in named if _has_file(after, path)}
         if changed := frozenset(changed_paths(before, after) | present):
             self._on_change(changed)
+
+
+class _Pulse:
+    """Has no notices, only a pause: after it everything is looked at, and notices are asked for."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def watch(self, _gather_ms: int, _quiet_ms: int, ms: int, stop: threading.Event) -> None:
+        """Wait until the next look, or until `stop` is set."""
+        stop.wait(ms / 1000)
 
 
 def _relative(root: Path, path: str) -> str | None:
@@ -460,7 +484,7 @@ def _read_folder(
     try:
         with LinkedFolder(root).scan(folder) as entries:
             for number, entry in enumerate(islice(entries, MAX_ENTRIES)):
-                if number % _ENTRIES_PER_LOOK == 0 and is_stopped():
+                if number % _ENTRIES_PER_STOP_CHECK == 0 and is_stopped():
                     return None
                 _add_entry(entry, folder, files, folders)
     except (FileNotFoundError, NotADirectoryError, PermissionError, DaemonError):

@@ -15,6 +15,7 @@ from creonowd.errors import DaemonError, ErrorCode, disk_errors
 from creonowd.storage import atomic, versioned_json
 from creonowd.storage.atomic import SHARED, replace_unchanged, swap
 from creonowd.storage.safe_folder import LinkedFolder, SafeFolder, invalid_path
+from testing.privileges import replaces_open_files
 
 
 def test_replacing_a_file_leaves_only_the_new_content(tmp_path: Path) -> None:
@@ -192,6 +193,34 @@ def came_through(path: Path, number: int, save: Callable[[Path, bytes], None]) -
     return False
 
 
+def replace_old(path: Path) -> None:
+    assert not replace_unchanged(path, b"ours", b"old", mode=SHARED)
+
+
+def move_over_old(path: Path) -> None:
+    def check(place: Path) -> None:
+        if place.read_bytes() != b"old":
+            raise RefusedError
+
+    path.with_name("ours").write_bytes(b"ours")
+    with pytest.raises(RefusedError):
+        atomic.move_over(path.with_name("ours"), path, check)
+
+
+def test_a_file_is_replaced_and_removed_while_we_read_it(path: Path) -> None:
+    if not replaces_open_files(path.parent):
+        pytest.skip("this system replaces no file that is open")
+    path.write_bytes(b"old")
+
+    with SafeFolder(path.parent, lambda: invalid_path("link")).open_file(path.name) as file:
+        atomic.replace(path, b"new")
+        replaced = path.read_bytes()
+        atomic.remove(path)
+        seen = file.read_at(0, 100)
+
+    assert (replaced, seen, path.exists()) == (b"new", b"old", False)
+
+
 class RefusedError(Exception):
     """What stands there may not be replaced."""
 
@@ -256,7 +285,29 @@ def test_what_windows_refuses_for_a_moment_is_tried_again() -> None:
             raise refusals.pop()
         return 7
 
-    assert atomic.patiently(open_file, windows=True) == 7
+    assert atomic.retry_on_windows(open_file, windows=True) == 7
+
+
+@pytest.mark.skipif(os.name != "nt", reason="other systems refuse nothing while a file is open")
+@pytest.mark.parametrize(("change", "renames"), [(replace_old, 1), (move_over_old, 2)])
+def test_a_save_while_windows_refuses_to_replace_is_kept(
+    path: Path, change: Callable[[Path], None], renames: int
+) -> None:
+    """Somebody reads it, and saves between our look and the rename; later our next try might do."""
+    path.write_bytes(b"old")
+    reader = path.open("rb")
+    steps = [reader.close, lambda: path.write_bytes(b"new"), *[lambda: None] * (renames - 1)]
+
+    def take_a_step(event: str, _arguments: object) -> None:
+        if event == "os.rename" and steps:
+            steps.pop()()
+
+    sys.addaudithook(take_a_step)
+    change(path)
+    steps.clear()
+    reader.close()
+
+    assert path.read_bytes() == b"new"
 
 
 def remove_inside(path: Path) -> None:
@@ -288,8 +339,8 @@ def test_what_stays_refused_is_an_error_and_elsewhere_at_once() -> None:
         raise PermissionError(errno.EACCES, "denied")
 
     with pytest.raises(PermissionError):
-        atomic.patiently(refuse, windows=False)
+        atomic.retry_on_windows(refuse, windows=False)
     assert len(tried) == 1
     with pytest.raises(PermissionError):
-        atomic.patiently(refuse, windows=True)
+        atomic.retry_on_windows(refuse, windows=True)
     assert len(tried) > 2

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -166,6 +167,37 @@ def test_the_same_key_in_two_mappings_is_no_repetition() -> None:
     )
 
     assert read.faults == ()
+
+
+@pytest.mark.parametrize(
+    ("header", "line", "english", "chinese"),
+    [
+        ("name: x\naliases: [one, two", 3, "a bracket is not closed", "括号没有成对"),
+        ("aliases: [one, two\nx: 1", 3, "a bracket is not closed", "括号没有成对"),
+        ("aliases: {a: 1\n\n", 2, "a bracket is not closed", "括号没有成对"),
+        ("name: a]]\nx: ]", 3, "closes nothing", "括号没有成对"),
+        ("name: 'abc", 2, "a quotation mark is not closed", "引号没有成对"),
+        ("name: 'it's'", 2, "text follows a quotation mark", "引号结束之后还有文字"),
+        ('name: "\\q"', 2, "use single quotes", "请改用单引号"),
+        ("name:\n\t- x", 3, "indent with spaces", "缩进请用空格"),
+        ("name: @x", 2, "a text must not begin like this", "请加引号"),
+        ("name: a: b", 2, "quote text that has a colon", "含冒号的文字请加引号"),
+        ("name：x\nb: y", 3, "a second colon", "冒号须为半角"),
+        ("name: x\nfoo", 3, "no `key: value`", "不是“键: 值”"),
+        ("a:\n  - b\n c: d", 4, "its indentation does not fit", "缩进不齐"),
+        ("a: x #y\n z: 1", 2, "its indentation does not fit", "缩进不齐"),
+        ("a: !<x", 2, "verbatim tag", "写法有误"),
+    ],
+)
+def test_what_is_no_yaml_is_said_in_both_languages(
+    header: str, line: int, english: str, chinese: str
+) -> None:
+    (fault,) = matter(header).faults
+
+    assert fault.line == line
+    assert english in fault.wording.english
+    assert chinese in fault.wording.chinese
+    assert re.findall("[A-Za-z]{2,}", fault.wording.chinese) == ["YAML"]
 
 
 def test_tags_and_keys_that_are_no_text_are_faults() -> None:

@@ -15,8 +15,8 @@ from creonowd.context_files.files import Store
 from creonowd.context_files.records import Record
 from creonowd.errors import DaemonError
 from creonowd.redaction import Redactor
-from creonowd.retrieval.catalogue import documents_in
 from creonowd.retrieval.database import Database
+from creonowd.retrieval.document_list import documents_in
 from creonowd.retrieval.project_index import IndexScope, refresh
 from creonowd.skills.library import Library, Scope
 from creonowd.sources.synopsis import read_story

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from watchfiles._rust_notify import WatchfilesRustInternalError
 
 from creonowd.clock import SystemClock
 from creonowd.errors import DaemonError, ErrorCode
@@ -96,6 +97,28 @@ async def listener(watcher: Watcher, project: Project) -> Listener:
     kept = Listener()
     await watcher.subscribe(project, "test", kept, client=True)
     return kept
+
+
+async def test_changes_are_found_where_the_system_gives_no_notices(
+    watcher: Watcher, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Linux all programs of a user have 128 watchers together; later there may be one again."""
+    listener = Listener()
+
+    def refuse(*_given: object) -> None:
+        raise WatchfilesRustInternalError("OS file watch limit reached")
+
+    with monkeypatch.context() as crowded:
+        crowded.setattr(watcher_module, "RustNotify", refuse)
+        crowded.setattr(watcher_module, "PULSE_MS", 10)
+        await watcher.subscribe(project, "test", listener)
+        (project.root / "一.md").write_text("第一句。", encoding="utf-8")
+        await listener.names("一.md")
+    (project.root / STYLE).write_text("短句。", encoding="utf-8")
+
+    await listener.names(STYLE)
+
+    assert all(change.watching for change in listener.changes)
 
 
 async def test_a_changed_file_is_named_with_its_layer(listener: Listener, project: Project) -> None:
@@ -401,6 +424,25 @@ async def test_a_project_that_vanishes_is_reported_and_can_be_watched_again(
     assert watcher.is_watched(project.project_id)
     (project.root / STYLE).write_text("一", encoding="utf-8")
     await again.names(STYLE)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows moves no folder that has a watched one in it")
+async def test_a_project_whose_parent_folder_is_moved_is_missed_without_a_notice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("creonowd.workspace.watcher.PULSE_MS", 50)
+    root = tmp_path / "books" / "novel"
+    root.mkdir(parents=True)
+    make_tree(root)
+    project = Project(project_id="prj_test", name="novel", root=root)
+    listener = Listener()
+
+    async with (watcher := Watcher(SystemClock())).run():
+        await watcher.subscribe(project, "test", listener, client=True)
+        (tmp_path / "books").rename(tmp_path / "elsewhere")
+        await listener.until(lambda: any(not change.watching for change in listener.changes))
+
+    assert not watcher.is_watched("prj_test")
 
 
 def make_again(root: Path) -> None:
