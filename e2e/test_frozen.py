@@ -12,6 +12,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tarfile
 import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from testing.novels import Chat
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = "creonowd.exe" if os.name == "nt" else "creonowd"
 MANIFEST = "MANIFEST.json"
+RELEASE = Path(os.environ["CREONOW_BUILT"]) if "CREONOW_BUILT" in os.environ else None
 BUILDING = 600
 CHAPTER = "chapters/03-水文站.md"
 SECRET = "sk-proj-" + "Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z" * 2
@@ -70,9 +72,16 @@ class Bare:
 
 
 @pytest.fixture(scope="module")
-def folder() -> Path:
-    (built,) = _package()
-    return built
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder as it is built, or as users of a release unpack it."""
+    if RELEASE is None:
+        (built,) = _package()
+        return built
+    (packed,) = RELEASE.glob("creonowd-*.tar.xz")
+    place = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(packed) as archive:
+        archive.extractall(place, filter="data")
+    return place / "creonowd"
 
 
 @pytest.fixture
@@ -124,6 +133,9 @@ async def test_it_does_everything_where_there_is_no_python(bare: Bare) -> None:
             project | {"documentId": CHAPTER, "cursorPosition": 100, "skillId": "builtin:continue"},
         )
         counted = await client.call("tokens:count", {"text": assembled["prompt"]})
+        searched = await client.call(
+            "context:retrieve", project | {"query": "水文站", "wait": True, "limit": 3}
+        )
         chat = Chat(client, made["projectId"])
         ref = await chat.put(f"line one\nkey {SECRET}\n错误：第七章\n", key="call_1")
         found = await chat.call("context.grep", id=ref, pattern="错误")
@@ -139,6 +151,7 @@ async def test_it_does_everything_where_there_is_no_python(bare: Bare) -> None:
         health = await client.call("app:health")
 
     assert (counted["tokens"], counted["countKind"]) == (assembled["tokenCount"], "exact")
+    assert searched["passages"]
     assert found["totalMatches"] == 1
     assert "错误：第七章" in page["content"]
     assert SECRET not in page["content"]
@@ -200,9 +213,7 @@ def test_what_it_was_built_without_is_not_looked_for_with_pip(bare: Bare) -> Non
     assert "pip" not in said
 
 
-@pytest.mark.skipif(
-    "CREONOW_BUILT" not in os.environ, reason="only a release builds the folder for agents as well"
-)
+@pytest.mark.skipif(RELEASE is None, reason="only a release builds the folder for agents as well")
 async def test_built_for_agents_it_serves_them_there(tmp_path: Path) -> None:
     (built,) = _package("--with", "mcp")
     bare = bare_place(built, tmp_path)
@@ -258,7 +269,8 @@ def test_a_file_that_changed_came_or_went_is_found_by_the_manifest(bare: Bare) -
     assert differing == [f"_internal/{name}.pyc" for name in ("bisect", "json/decoder", "new")]
 
 
-def test_a_folder_that_is_up_to_date_is_not_built_again(folder: Path) -> None:
+def test_a_folder_that_is_up_to_date_is_not_built_again() -> None:
+    (folder,) = _package()
     before = (folder / MANIFEST).stat()
 
     (again,) = _package()
@@ -276,15 +288,16 @@ await daemon.stop();
 """
 
 
-def test_the_npm_packages_bring_it_into_an_empty_folder(folder: Path, tmp_path: Path) -> None:
+def test_the_npm_packages_bring_it_into_an_empty_folder(tmp_path: Path) -> None:
     """As users get them: packed, and installed side by side without a network."""
-    built, *packages = _package("--npm")
     app = tmp_path / "app"
     app.mkdir()
     (app / "package.json").write_text('{"private": true}', encoding="utf-8")
     (app / "main.mjs").write_text(SPAWN, encoding="utf-8")
-    packed = json.loads(_npm(app, "pack", "--json", *map(str, packages)))
-    archives = [f"./{one['filename']}" for one in packed]
+    if RELEASE is None:
+        _, *packages = _package("--npm")
+        _npm(app, "pack", "--silent", *map(str, packages))
+    archives = [str(path) for path in (RELEASE or app).glob("*.tgz")]
     _npm(app, "install", "--offline", "--no-audit", "--no-fund", *archives)
     environ = {name: value for name, value in os.environ.items() if name != "CREONOW_DAEMON"}
 
@@ -298,10 +311,9 @@ def test_the_npm_packages_bring_it_into_an_empty_folder(folder: Path, tmp_path: 
     ).stdout
 
     found = json.loads(output)
-    installed = app / "node_modules" / "@creonow" / packages[0].name / "creonowd"
-    assert (found["origin"], found["tokens"]) == ("package", 2)
+    (installed,) = (app / "node_modules" / "@creonow").glob("daemon-*/creonowd")
+    assert (len(archives), found["origin"], found["tokens"]) == (2, "package", 2)
     assert Path(found["path"]) == installed / PROGRAM
-    assert built == folder
     assert _differing(installed) == []
 
 

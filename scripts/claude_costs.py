@@ -9,8 +9,8 @@ about, so each token has a share of the stream, and its cost is the fewest piece
 
 What the share is depends on the neighbours: whether a word goes on, whether a space stands beside
 it. For each token the shares of all such surroundings are made, by ctok itself, and the dearest
-counts. Two things about the neighbours are told apart when a text is counted, since it is known
-then (`creonowd.tokens.tokenizer.BoundTokenizer`); so a token has four costs. A token that is part
+counts. Two things about the neighbours are distinguished when a text is counted, since they are
+known then (`creonowd.tokens.tokenizer.BoundTokenizer`); so a token has four costs. A token that is part
 of a character pays for the dearest character which begins like that.
 
 The sum is no less than ctok's count of the same text, for any text. What it does not hold is the

@@ -12,7 +12,7 @@ const PLATFORM_PACKAGE = `@creonow/daemon-${process.platform}-${process.arch}`;
 
 /**
  * Find the daemon: `option`, else in a packaged app's resources, else in the package of this platform
- * (`@creonow/daemon-linux-x64` and kin), else `CREONOW_DAEMON`, else on PATH.
+ * (such as `@creonow/daemon-linux-x64`), else `CREONOW_DAEMON`, else on PATH.
  *
  * Returns its `path` and its `origin`, which of those it was. A name without a folder is looked up on
  * PATH. The DaemonError NOT_FOUND lists the places searched.

@@ -9,7 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from scripts.checkouts.differences import NUMBERED, VOLATILE, compare, contract_news, table
+from scripts.checkouts.differences import NUMBERED, VOLATILE, compare, contract_change, table
 from scripts.checkouts.novels import corpus_files, folder_files
 from scripts.checkouts.record import Inputs, record
 from scripts.checkouts.worlds import draw
@@ -39,7 +39,7 @@ def main(argv: list[str]) -> int:
         theirs = record(other, inputs, home)
     sections = compare(ours, theirs)
     print(table(sections))
-    print(contract_news(ours, theirs))
+    print(contract_change(ours, theirs))
     print(f"Not compared: the fields {', '.join(sorted(VOLATILE))}.")
     print(f"Compared by order of appearance: ids, and the fields {', '.join(sorted(NUMBERED))}.")
     if not inputs.corpus:

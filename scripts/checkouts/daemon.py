@@ -71,7 +71,7 @@ class Daemon:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        self._socket = None if self._over is None else self._connected(self._over)
+        self._socket = None if self._over is None else self._connect(self._over)
         if self._socket is None:
             self._input = cast("IO[bytes]", self._process.stdin)
             output = cast("IO[bytes]", self._process.stdout)
@@ -149,7 +149,7 @@ class Daemon:
             pass
         self._messages.put(None)
 
-    def _connected(self, path: Path) -> socket.socket:
+    def _connect(self, path: Path) -> socket.socket:
         end = time.monotonic() + START_SECONDS
         while True:
             connection = socket.socket(socket.AF_UNIX)

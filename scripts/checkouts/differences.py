@@ -57,12 +57,12 @@ def compare(ours: list[Item], theirs: list[Item]) -> list[Section]:
     return list(sections.values())
 
 
-def contract_news(ours: list[Item], theirs: list[Item]) -> str:
-    """Report in one line what became of the contract."""
+def contract_change(ours: list[Item], theirs: list[Item]) -> str:
+    """Return in one line how the contract differs."""
     here, there = (_contract(items) for items in (ours, theirs))
     if here == there:
         return "The contract is the same, byte for byte."
-    if _undescribed(here) == _undescribed(there):
+    if _without_descriptions(here) == _without_descriptions(there):
         return "The contract differs only by descriptions."
     return "The contract differs by more than descriptions."
 
@@ -95,11 +95,11 @@ def _normal(items: list[Item]) -> dict[tuple[str, str], Any]:
     ids: dict[str, str] = {}
     normal: dict[tuple[str, str], Any] = {}
     for item in _split(items):
-        label = _counted(item.label, ids)
+        label = _with_numbered_ids(item.label, ids)
         times = 1
         while (item.section, _repeated(label, times)) in normal:
             times += 1
-        normal[item.section, _repeated(label, times)] = _stilled(item.reply, ids)
+        normal[item.section, _repeated(label, times)] = _normal_value(item.reply, ids)
     return normal
 
 
@@ -113,7 +113,7 @@ def _split(items: list[Item]) -> Iterator[Item]:
         if item.section != "contract":
             yield item
             continue
-        document = _undescribed(item.reply)
+        document = _without_descriptions(item.reply)
         for method in document.pop("methods"):
             yield Item("contract", f"method {method['name']}", method)
         for name, schema in document["components"].pop("schemas").items():
@@ -121,16 +121,16 @@ def _split(items: list[Item]) -> Iterator[Item]:
         yield Item("contract", "the rest", document)
 
 
-def _undescribed(value: Any) -> Any:
+def _without_descriptions(value: Any) -> Any:
     """Leave descriptions out; a field that happens to have that name is no text and stays."""
     if isinstance(value, dict):
         return {
-            key: _undescribed(inner)
+            key: _without_descriptions(inner)
             for key, inner in cast("dict[str, Any]", value).items()
             if not _describes(key, inner)
         }
     if isinstance(value, list):
-        return [_undescribed(inner) for inner in cast("list[Any]", value)]
+        return [_without_descriptions(inner) for inner in cast("list[Any]", value)]
     return value
 
 
@@ -140,13 +140,15 @@ def _describes(key: str, value: Any) -> bool:
     return key == MEMBERS or (key == EXCHANGES and isinstance(value, list))
 
 
-def _stilled(value: Any, ids: dict[str, str]) -> Any:
+def _normal_value(value: Any, ids: dict[str, str]) -> Any:
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
-        return {_counted(key, ids): _field(key, inner, ids) for key, inner in fields.items()}
+        return {
+            _with_numbered_ids(key, ids): _field(key, inner, ids) for key, inner in fields.items()
+        }
     if isinstance(value, list):
-        return [_stilled(inner, ids) for inner in cast("list[Any]", value)]
-    return _counted(value, ids) if isinstance(value, str) else value
+        return [_normal_value(inner, ids) for inner in cast("list[Any]", value)]
+    return _with_numbered_ids(value, ids) if isinstance(value, str) else value
 
 
 def _field(key: str, value: Any, ids: dict[str, str]) -> Any:
@@ -154,10 +156,10 @@ def _field(key: str, value: Any, ids: dict[str, str]) -> Any:
         return "<volatile>"
     if key in NUMBERED and isinstance(value, str):
         return ids.setdefault(value, f"{key} #{len(ids)}")
-    return _stilled(value, ids)
+    return _normal_value(value, ids)
 
 
-def _counted(text: str, ids: dict[str, str]) -> str:
+def _with_numbered_ids(text: str, ids: dict[str, str]) -> str:
     return _ID.sub(lambda found: ids.setdefault(found[0], f"{found[1]}_#{len(ids)}"), text)
 
 

@@ -27,9 +27,9 @@ class Trace:
         self._entered: dict[int, CodeType] = {}
 
     def install(self, address: str) -> None:
-        """Profile every thread from now on, and obey the marks that come from `address`."""
+        """Profile every thread from now on; marks from `address` begin and end a recording."""
         connection = Client(address)
-        threading.Thread(target=self._obey, args=(connection,), daemon=True).start()
+        threading.Thread(target=self._receive_marks, args=(connection,), daemon=True).start()
         threading.setprofile(self._profile)
         sys.setprofile(self._profile)
 
@@ -40,7 +40,7 @@ class Trace:
         if id(code) not in self._entered and code.co_filename.startswith(self._prefix):
             self._entered[id(code)] = code
 
-    def _obey(self, connection: Connection) -> None:
+    def _receive_marks(self, connection: Connection) -> None:
         while True:
             try:
                 mark = connection.recv()

@@ -29,7 +29,7 @@ The texts that people see are in [`protocol/errors.json`](../protocol/errors.jso
 """
 
 HARMLESS = """\
-A secret never reaches a prompt, a page or a log; it is replaced before anything is counted or cut.
+What is found to be a secret is replaced before anything is counted or cut, so that it reaches no prompt, page or log. Not every secret is found.
 If something harmless was taken out, write it so that it no longer looks like a secret, and report it.
 """
 
@@ -55,10 +55,11 @@ SECRETS = {
     "access_key_pair": "An access key's id and its secret beside each other.",
     "command_line_password": "A password among the arguments of a command.",
     "labelled_password": "What stands behind `password`, 密码 and the like.",
-    "labelled_pin": "What stands behind `PIN`, 验证码 and the like.",
+    "labelled_pin": "A number behind `PIN`, `door code`, `combination`, 验证码 and the like.",
+    "security_answer": "The answer to a security question.",
     "credential_pair": "A user and a password beside each other.",
     "secret_below_label": "A secret on the line below its name.",
-    "secret_in_answer": "A secret as the answer to a question for it.",
+    "mentioned_secret": "What looks like a secret near a word for one: in its sentence, below it, or as the answer to it.",
     "secret_in_markup": "A secret between tags that name it.",
     "secret_in_column": "A secret in the column of a table that names it.",
     "file_url_abs_path": "An absolute path in a `file:` URL.",
@@ -69,7 +70,7 @@ SECRETS = {
     "configured_secret": "A key that the settings of this daemon name.",
     "email_address": "An e-mail address; only with `sensitive`.",
     "identity_card_cn": "A Chinese identity card's number; only with `sensitive`.",
-    "bank_card_number": "A bank card's number; only with `sensitive`.",
+    "bank_card_number": "A bank card's number; without `sensitive` only behind a name of it.",
     "phone_number_cn": "A Chinese telephone number; only with `sensitive`.",
     "ipv4_address": "An IPv4 address; only with `sensitive`.",
     "random_string": "A string that looks random; only with `sensitive`.",

@@ -47,7 +47,7 @@ def _classes_in(node: ast.AST, within: Sequence[str]) -> Iterator[tuple[str, Mem
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.ClassDef):
             name = (*within, child.name)
-            yield ".".join(name), dict(_described(child.body))
+            yield ".".join(name), dict(_descriptions_in(child.body))
             yield from _classes_in(child, name)
         elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from _classes_in(child, (*within, child.name, "<locals>"))
@@ -55,17 +55,17 @@ def _classes_in(node: ast.AST, within: Sequence[str]) -> Iterator[tuple[str, Mem
             yield from _classes_in(child, within)
 
 
-def _described(body: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
+def _descriptions_in(body: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
     """Find assignments with a text on its own behind them."""
     for statement, after in pairwise(body):
-        name = _assigned(statement)
+        name = _assigned_name(statement)
         if name and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
             text = after.value.value
             if isinstance(text, str):
                 yield name, "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
-def _assigned(statement: ast.stmt) -> str | None:
+def _assigned_name(statement: ast.stmt) -> str | None:
     if isinstance(statement, ast.AnnAssign):
         target = statement.target
     elif isinstance(statement, ast.Assign):

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from creonowd.cli.call import WHO, kind, spell, type_name
+from creonowd.cli.call import CALLERS, kind, spell, type_name
 from scripts.contract.openrpc import Schema, named_in
 
 CODES = {"ErrorCode", "WarningCode"}
@@ -64,7 +64,7 @@ def _contents(methods: Iterable[Schema]) -> str:
 
 
 def _channel(method: Schema, schemas: dict[str, Schema]) -> str:
-    who = WHO[method["x-role"]]
+    who = CALLERS[method["x-role"]]
     deadline = {
         "request": "the usual deadline",
         "skill": "the deadline of runs",

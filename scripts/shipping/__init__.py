@@ -1,1 +1,1 @@
-"""What goes out of the door: the folder that needs no Python, npm packages, a whole release."""
+"""What is published: the folder that needs no Python, npm packages, a whole release."""

@@ -54,6 +54,9 @@ UNUSED_MODULES = (
 HIDDEN_MODULES = ("anyio._backends._asyncio", "tiktoken_ext.openai_public")
 INSTALLATION_RECORDS = {"INSTALLER", "RECORD", "REQUESTED", "direct_url.json"}
 
+BLAS = Path(__file__).with_name("blas.c")
+OPENBLAS_PARTS = ("libscipy_openblas", "libgfortran", "libquadmath")
+
 _PACKAGING = Wording("PyInstaller collects what the program needs", "PyInstaller 正在收集程序所需")
 
 
@@ -115,7 +118,7 @@ def ensure_folder(extras: Collection[str] = (ALWAYS,), *, force: bool = False) -
 def inputs_digest(extras: Collection[str]) -> str:
     """Return a digest of everything that the folder is made from."""
     digest = hashlib.sha256(f"{sys.version} {platform_name()} {sorted(extras)}".encode())
-    shipping = Path(__file__).parent.glob("*.py")
+    shipping = (path for path in Path(__file__).parent.iterdir() if path.suffix in {".py", ".c"})
     sources = (path for path in (ROOT / "creonowd").rglob("*") if "__pycache__" not in path.parts)
     for path in sorted({LOCK, ROOT / "pyproject.toml", *shipping, *sources}):
         if path.is_file():
@@ -141,8 +144,10 @@ def build(folder: Path, extras: Collection[str]) -> None:
         _drop_links(work / "dist" / "creonowd")
         _drop_installation_records(work / "dist" / "creonowd")
         _strip(work / "dist" / "creonowd")
-        shutil.move(work / "dist" / "creonowd", folder)
         origins = _origins(work / "build" / "creonowd" / "COLLECT-00.toc")
+        if replaced := replace_blas(work / "dist" / "creonowd" / "_internal"):
+            origins |= {replaced: BLAS}
+        shutil.move(work / "dist" / "creonowd", folder)
         write_manifest(folder, platform_name(), sorted(extras), origins)
 
 
@@ -179,9 +184,9 @@ def _options(extras: Collection[str]) -> Iterator[str]:
     for name in chosen:
         for module in _modules(distribution(name)):
             yield from ("--collect-submodules", module)
-    strangers = (one for one in distributions() if _normal(one.name) not in {*required, "creonowd"})
+    others = (one for one in distributions() if _normal(one.name) not in {*required, "creonowd"})
     needed = {module for name in required for module in _modules(distribution(name))}
-    unwanted = {module for one in strangers for module in _modules(one)} - needed
+    unwanted = {module for one in others for module in _modules(one)} - needed
     for module in sorted({*unwanted, *UNUSED_MODULES}):
         yield from ("--exclude-module", module)
     ripgrep = shutil.which("rg", path=str(BIN))
@@ -268,6 +273,33 @@ def _strip(folder: Path) -> None:
         owner = path.relative_to(folder).parts[1]
         if owner.removesuffix(".libs") not in rewritten:
             subprocess.run([strip, "--strip-unneeded", str(path)], check=True)
+
+
+def replace_blas(libraries: Path) -> str | None:
+    """Replace OpenBLAS below a folder by a small library of plain loops; return the file it became.
+
+    None, and nothing changes, where there is no C compiler, or where numpy needs what they lack.
+    """
+    compiler, names = shutil.which("cc"), shutil.which("nm")
+    found = [*libraries.glob("numpy.libs/libscipy_openblas64_*.so")]
+    if sys.platform != "linux" or compiler is None or names is None or len(found) != 1:
+        return None
+    new = found[0].with_name("blas.new")
+    subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-s", "-o", new, BLAS], check=True)
+    users = [*libraries.glob("numpy/**/*.so")]
+    wanted = set(re.findall(r" U (scipy_\w+)", _output(names, "-D", *users)))
+    if lacking := wanted - set(re.findall(r" T (scipy_\w+)", _output(names, "-D", new))):
+        say(f"OpenBLAS stays: {BLAS.name} lacks {', '.join(sorted(lacking))}.")
+        new.unlink()
+        return None
+    for path in found[0].parent.iterdir():
+        if path.name.startswith(OPENBLAS_PARTS):
+            path.unlink()
+    return new.rename(found[0]).relative_to(libraries).as_posix()
+
+
+def _output(*command: str | Path) -> str:
+    return subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout
 
 
 def _origins(contents: Path) -> dict[str, Path]:

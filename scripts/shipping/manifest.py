@@ -74,7 +74,7 @@ def write_manifest(
         platform=platform,
         extras=extras,
         components=components,
-        files=[_packed(folder, path, owners[path]) for path in sorted(owners)],
+        files=[_packed_file(folder, path, owners[path]) for path in sorted(owners)],
     )
     data = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
     (folder / MANIFEST).write_bytes(data + b"\n")
@@ -91,7 +91,7 @@ def _inside(path: PurePosixPath) -> str:
     return str(PurePosixPath(*path.parts[1:])) if len(path.parts) > 1 else str(path)
 
 
-def _packed(folder: Path, path: PurePosixPath, component: str) -> PackedFile:
+def _packed_file(folder: Path, path: PurePosixPath, component: str) -> PackedFile:
     size = (folder / path).stat().st_size
     digest = _digest(folder / path)
     return PackedFile(path=str(path), bytes=size, sha256=digest, component=component)
@@ -107,7 +107,8 @@ def _owner(path: PurePosixPath, origin: Path | None) -> str:
     inside = PurePosixPath(_inside(path))
     if len(path.parts) == 1:
         return BOOTLOADER
-    if inside.parts[0] == OURS or inside.parts[0].startswith(f"{OURS}-"):
+    is_built_here = origin is not None and origin.parent == Path(__file__).parent
+    if is_built_here or inside.parts[0] == OURS or inside.parts[0].startswith(f"{OURS}-"):
         return OURS
     site = Path(sysconfig.get_path("purelib"))
     candidates = [site / inside, site / inside.with_suffix(".py")]
@@ -158,19 +159,19 @@ def _system_packages(libraries: Iterable[Path]) -> dict[Path, str]:
 def _component(name: str, folder: Path) -> Component:
     if name == OURS:
         texts = [ROOT / "LICENSE", ROOT / "creonowd" / "tokens" / "tables" / "NOTICE"]
-        return _described(folder, name, __version__, "MIT", texts)
+        return _make_component(folder, name, __version__, "MIT", texts)
     if name == PYTHON_NAME:
         texts = _python_licences()
-        return _described(folder, name, sys.version.split()[0], "PSF-2.0", texts)
+        return _make_component(folder, name, sys.version.split()[0], "PSF-2.0", texts)
     if name in {one.name for one in distributions()}:
         one = distribution(name)
-        return _described(folder, name, one.version, _licence(one), _licence_texts(one))
+        return _make_component(folder, name, one.version, _licence(one), _licence_texts(one))
     version = _run("dpkg-query", "--show", "--showformat=${Version}\n", name).splitlines()[0]
     text = Path("/usr/share/doc", name, "copyright")
-    return _described(folder, name, version, "see its text", [text])
+    return _make_component(folder, name, version, "see its text", [text])
 
 
-def _described(
+def _make_component(
     folder: Path, name: str, version: str, licence: str, sources: Iterable[Path]
 ) -> Component:
     """Copy the licence texts and return the component."""

@@ -68,10 +68,10 @@ def find_electron() -> Path | None:
         return official
     if (sys.platform, platform.machine()) != ("linux", "x86_64") or os.geteuid() != 0:
         return None  # the pinned one is for Linux, and only root can take its network away
-    return _pinned()
+    return _pinned_electron()
 
 
-def _pinned() -> Path:
+def _pinned_electron() -> Path:
     folder = CACHE / PACKAGE.replace("@", "-")
     program = folder / "bin" / "electron"
     if not (folder / "checked").is_file():

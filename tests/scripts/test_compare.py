@@ -11,7 +11,7 @@ import pytest
 
 from scripts.checkouts.compare import main
 from scripts.checkouts.daemon import LAUNCH, Daemon, environment
-from scripts.checkouts.differences import compare, contract_news, table
+from scripts.checkouts.differences import compare, contract_change, table
 from scripts.checkouts.record import Item
 from scripts.checkouts.worlds import draw
 
@@ -127,7 +127,7 @@ def test_a_contract_may_differ_by_descriptions_only() -> None:
     changed["methods"][0]["x-role"] = "nobody"
 
     news = {
-        name: contract_news([Item("contract", "", contract)], [Item("contract", "", other)])
+        name: contract_change([Item("contract", "", contract)], [Item("contract", "", other)])
         for name, other in (("same", contract), ("described", described), ("changed", changed))
     }
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from scripts.names import ROOT, duplicates
+from scripts.names import ROOT, TWINS, duplicates
 
 
 def plant(package: Path, **modules: str) -> None:
@@ -14,6 +14,22 @@ def plant(package: Path, **modules: str) -> None:
 
 def test_the_package_uses_no_name_twice() -> None:
     assert duplicates(ROOT / "creonowd") == []
+
+
+def test_every_module_is_named_in_the_architecture() -> None:
+    """A reader looks there first; channels and commands are found by their own names."""
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    modules = [
+        path for path in (ROOT / "creonowd").rglob("*.py") if path.stem.strip("_") == path.stem
+    ]
+
+    missing = [
+        path.name
+        for path in modules
+        if path.parent.name not in TWINS and f"`{path.stem}`" not in page
+    ]
+
+    assert missing == []
 
 
 def test_a_name_that_is_used_twice_is_found(tmp_path: Path) -> None:

@@ -152,6 +152,33 @@ describe("in a real Electron", PATIENCE, () => {
     assert.equal(inFrame, "undefined");
   });
 
+  test("the viewer opens in a window of the app, and in no frame of a page", async () => {
+    const opened = app.waitForEvent("window");
+    await app.evaluate(async ({ BrowserWindow }, name) => {
+      const { daemon } = globalThis.underTest;
+      const { projectId } = await daemon.call("project:create", { name });
+      await daemon.call("context:document:sync", { projectId, documentId: "第一章.md", version: 1, text: "灯灭了。" });
+      const { url } = await daemon.call("viewer:open", { projectId, documentId: "第一章.md" });
+      const window = new BrowserWindow({ show: false, webPreferences: { sandbox: true } });
+      await window.loadURL(url);
+    }, "渡口");
+    const viewer = await opened;
+    await viewer.waitForFunction(() => document.body.innerText.includes("灯灭了"));
+    const refused = app.evaluate(
+      ({ BrowserWindow }) =>
+        new Promise((resolve) => {
+          const [window] = BrowserWindow.getAllWindows().filter((one) => one.webContents.getURL().startsWith("file:"));
+          window.webContents.once("did-fail-load", (_event, _code, description, _url, isTop) => resolve([description, isTop]));
+        }),
+    );
+    await page.evaluate((url) => {
+      document.body.append(Object.assign(document.createElement("iframe"), { src: url }));
+    }, viewer.url());
+
+    assert.deepEqual(await refused, ["ERR_BLOCKED_BY_RESPONSE", false]);
+    await viewer.close();
+  });
+
   test("a renderer that crashes leaves nothing behind, and its window works again", async () => {
     const listeners = () =>
       app.evaluate(({ webContents }) => webContents.getAllWebContents().map((one) => one.listenerCount("destroyed")).sort());
