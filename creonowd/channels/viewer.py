@@ -16,8 +16,8 @@ from creonowd.channels.skill import in_language
 from creonowd.engine.services import Session, may_inspect
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Empty, Model, Params, Result
-from creonowd.redaction import PLACEHOLDER, Redactor
-from creonowd.retrieval.catalogue import IGNORE_FILES
+from creonowd.redaction import Redactor
+from creonowd.retrieval.document_list import IGNORE_FILES
 from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Channel, Role
 from creonowd.storage.safe_folder import LinkedFolder, invalid_path, problem_with
@@ -29,14 +29,13 @@ from creonowd.workspace.creonow_tree import (
     folder_of,
     in_scope,
 )
-from creonowd.workspace.documents import MAX_EDITS, Edit, spell_out, text_revision
+from creonowd.workspace.documents import MAX_EDITS, Edit, text_revision, unredacted_path
 from creonowd.workspace.file_edits import WrittenFile
-from creonowd.workspace.projects import Project
 
 TOKEN_MS = 24 * 3600 * 1000
 MOST_NAME = 80
 MOST_TEXT = 20_000
-# What Windows allows in no file name, and what would make a path of a name.
+# Characters that Windows allows in no file name, and those that would make a name a path.
 _FORBIDDEN = re.compile(r'[\x00-\x1f<>:"/\\|?*#]+')
 
 
@@ -128,6 +127,8 @@ class ViewerTree(Result):
 
     exists: bool
     """There is a `.creonow` folder now."""
+    document_writes: bool
+    """Whether `context:document:write` may change files and make new ones."""
 
 
 class NoteKind(StrEnum):
@@ -159,7 +160,7 @@ class WriteDown(Params):
 
 
 class ReadNoteFile(Params):
-    """A file of `.creonow`, or an ignore file, that the author wants to mend."""
+    """A file of `.creonow`, or an ignore file, that the author wants to correct."""
 
     project_id: str
     """Whose file."""
@@ -274,7 +275,8 @@ async def look_at_tree(session: Session, params: LookAtTree) -> ViewerTree:
     project = await session.projects.find(params.project_id)
     if params.make:
         await session.tree.ensure(project)
-    return ViewerTree(exists=await session.tree.exists(project))
+    exists = await session.tree.exists(project)
+    return ViewerTree(exists=exists, document_writes=session.settings.document_writes)
 
 
 async def write_down(session: Session, params: WriteDown) -> WrittenDown:
@@ -302,8 +304,8 @@ async def read_note_file(session: Session, params: ReadNoteFile) -> NoteFile:
     project = await session.projects.find(params.project_id)
 
     def read() -> NoteFile:
-        path = _real_path(session, project, params.path)
-        folder = LinkedFolder(project.root, _folder(path))
+        path = unredacted_path(project.root, params.path, session.redactor)
+        folder = LinkedFolder(project.root, _editable_folder(path))
         text = decode_text(folder.snapshot(path, limit=LIMIT_BYTES).data).text
         shown = mask(text, session.redactor.find(text), utf16=session.peer.utf16)
         return NoteFile(
@@ -321,12 +323,12 @@ async def write_note_file(session: Session, params: WriteNoteFile) -> WrittenNot
     files, utf16 = session.documents.files, session.peer.utf16
 
     def write() -> WrittenFile:
-        path = _real_path(session, project, params.path)
+        path = unredacted_path(project.root, params.path, session.redactor)
         return session.edits.change_now(
             project.root,
             path,
             lambda data: files.apply_edits(data, params.revision, params.edits, utf16=utf16),
-            within=_folder(path),
+            within=_editable_folder(path),
         )
 
     written = await to_thread.run_sync(write)
@@ -334,31 +336,27 @@ async def write_note_file(session: Session, params: WriteNoteFile) -> WrittenNot
     return WrittenNoteFile(revision=revision, undo=written.undo)
 
 
-def _real_path(session: Session, project: Project, path: str) -> str:
-    return spell_out(project.root, path, session.redactor) if PLACEHOLDER in path else path
-
-
-def _folder(path: str) -> str:
-    """Return the folder that no link may lead out of; INVALID_ARGUMENT unless it may be mended."""
+def _editable_folder(path: str) -> str:
+    """Return the folder that no link may lead out of; INVALID_ARGUMENT if the file is not editable."""
     above, _, name = path.rpartition("/")
     if name in IGNORE_FILES:
         if problem := problem_with(path):
             raise invalid_path(problem)
         return above
-    scope = next((one for one in _MENDED if path.startswith(f"{folder_of(one)}/")), None)
+    scope = next((one for one in _EDITABLE if path.startswith(f"{folder_of(one)}/")), None)
     if scope is None or not path.lower().endswith(SUFFIXES[scope]):
-        raise DaemonError(ErrorCode.INVALID_ARGUMENT, _NOT_MENDED, field="path")
+        raise DaemonError(ErrorCode.INVALID_ARGUMENT, _NOT_EDITABLE, field="path")
     in_scope(path, scope)
     return folder_of(scope)
 
 
-_MENDED = (
+_EDITABLE = (
     CreonowFolder.RULES,
     CreonowFolder.SETTINGS,
     CreonowFolder.CHARACTERS,
     CreonowFolder.THREADS,
 )
-_NOT_MENDED = Wording(
+_NOT_EDITABLE = Wording(
     "Only ignore files and texts of .creonow that enter prompts can be changed here.",
     "此处只能改动忽略文件和 .creonow 里会进入提示的文本。",
 )

@@ -24,9 +24,11 @@ from creonowd.context.explanation import (
     IS_NOWHERE,
     IS_SHORTENED,
     MORE_WOULD_DO,
+    NOT_NAMED,
     ONE_MORE_WOULD_DO,
     RANKED,
     RANKED_IN_VAIN,
+    TOO_LARGE,
     Cause,
     ExplainVerdict,
     Explanation,
@@ -55,10 +57,11 @@ from creonowd.engine.inspection_parts import (
 from creonowd.engine.services import Session, may_inspect
 from creonowd.errors import DaemonError, ErrorCode, Language, WarningCode, Wording
 from creonowd.model import Params, Result
-from creonowd.retrieval.catalogue import hiding_line
+from creonowd.retrieval.document_list import hiding_line
 from creonowd.sources.characters import Inject
 from creonowd.sources.project_files import STYLE
 from creonowd.sources.subjects import Subject, SubjectKind, plain, subjects_of
+from creonowd.storage import front_matter
 from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.text import decode_text, file_stem, join_lines
 from creonowd.workspace.creonow_tree import MEMORY, TERMINOLOGY_FILE, is_document, is_outline
@@ -91,6 +94,7 @@ _LAYERS = {
     SubjectKind.NOTE: Layer.SETTINGS,
     SubjectKind.THREAD: Layer.SETTINGS,
 }
+_RULE_SENTENCES = {Rule.SIZE_LIMIT: TOO_LARGE, Rule.NOT_MENTIONED: NOT_NAMED}
 _LINES = re.compile(r"(.+)#L(\d{1,9})-L(\d{1,9})", re.DOTALL)
 _GENERAL = Wording("the general profile", "通用")
 _NO_QUESTION = Wording("`about` must not be blank.", "about 不能为空。")
@@ -221,7 +225,8 @@ class _Inquiry:
         """Return what the question can mean, the likeliest first."""
         found = [*self._by_reference(about), *self._by_name(about)]
         if not found or found[0].verdict is not ExplainVerdict.IN:
-            found += self._by_words(about)
+            chapters = {one.source_ref for one in found if one.kind == SubjectKind.CHAPTER}
+            found += (one for one in self._by_words(about) if _file_of(one) not in chapters)
         unique = {(one.kind, one.source_ref, one.start): one for one in reversed(found)}
         listed = list(reversed(unique.values()))
         return listed or [self._nowhere(about)]
@@ -230,13 +235,13 @@ class _Inquiry:
         named = [one for one in self._decisions if one.evidence.source_ref == about]
         best = best_decision(named)
         if best is not None and "#" in about:
-            yield self._decided(best)
+            yield self._decision_answer(best)
             return
         yield from (self._subject(one) for one in self._subjects if one.source_ref == about)
         yield from self._lines(about)
 
     def _lines(self, about: str) -> Iterator[SubjectAnswer]:
-        """Answer for lines of a document that are no candidate here, such as those of a pin."""
+        """Answer for lines of a document that are no candidate by themselves, such as a pin's."""
         named = _LINES.fullmatch(about)
         path = next((p for p, one in self._texts.items() if named and one.name == named[1]), None)
         if named is None or path is None:
@@ -245,8 +250,25 @@ class _Inquiry:
         first, last = int(named[2]) - 1, int(named[3])
         if first < last <= len(lines):
             start = sum(map(len, lines[:first]))
-            span = (start, start + sum(map(len, lines[first:last])))
-            yield self._unfound(path, self._title(path), SubjectKind.PASSAGE, span)
+            text = "".join(lines[first:last])
+            span = (start, start + len(text))
+            around = best_decision(self._around(path, start, start + len(text.rstrip())))
+            if around is not None:
+                yield self._decision_answer(around, SubjectKind.PASSAGE, self._title(path))
+            else:
+                yield self._document_answer(path, self._title(path), SubjectKind.PASSAGE, span)
+
+    def _around(self, path: str, start: int, end: int) -> list[Decision]:
+        """Return the candidates that hold a part of a document."""
+        extents = ((one, one.fragment.extent) for one in self._decisions)
+        return [
+            one
+            for one, extent in extents
+            if extent is not None
+            and extent.path == path
+            and extent.start <= start
+            and end <= extent.end
+        ]
 
     def _by_name(self, about: str) -> Iterator[SubjectAnswer]:
         name = plain(about)
@@ -266,28 +288,26 @@ class _Inquiry:
         if self._redactor.find(about):
             return
         pattern = re.compile(r"\s+".join(map(re.escape, about.split())), re.IGNORECASE)
-        said = list(self._in_prompt(pattern))
-        shown = [one for one in said if one[0] != INPUT_REF]
+        places = list(self._in_prompt(pattern))
+        shown = [one for one in places if one[0] != INPUT_REF]
         if shown:
-            yield self._quoted(about, shown)
+            yield self._quote_answer(about, shown)
             return
         found = list(self._outside_prompt(about, pattern))
         yield from found
-        if said and not found:
-            yield self._quoted(about, said)
+        if places and not found:
+            yield self._quote_answer(about, places)
 
     def _outside_prompt(self, about: str, pattern: re.Pattern[str]) -> Iterator[SubjectAnswer]:
         """Return where in the project words stand that the prompt has not, or only as an input."""
         held = [one for one in self._decisions if not one.is_kept and pattern.search(one.text)]
         best = best_decision(held)
         if best is not None:
-            yield self._decided(best, words=about)
+            yield self._decision_answer(best, words=about)
         yield from self._in_documents(about, pattern, {id(one) for one in held})
         yield from self._in_files(pattern)
         if best is None:
-            yield from self._in_ignored(about, pattern)
-
-    # In the prompt.
+            yield from self._in_ignored_files(about, pattern)
 
     def _in_prompt(self, pattern: re.Pattern[str]) -> Iterator[tuple[str, int, int]]:
         """Return where words stand in the prompt, frame aside, with what they stand in."""
@@ -298,7 +318,7 @@ class _Inquiry:
             for match in pattern.finditer(text, span.start, span.end):
                 yield span.source_ref, match.start(), match.end()
 
-    def _quoted(self, about: str, shown: Sequence[tuple[str, int, int]]) -> SubjectAnswer:
+    def _quote_answer(self, about: str, shown: Sequence[tuple[str, int, int]]) -> SubjectAnswer:
         ref, start, end = shown[0]
         return SubjectAnswer(
             verdict=ExplainVerdict.IN,
@@ -316,9 +336,7 @@ class _Inquiry:
         at = self._positions(self._prompt.text, {place for span in listed for place in span})
         return [QuotedPlace(start=at[start], end=at[end]) for start, end in listed]
 
-    # Candidates.
-
-    def _decided(
+    def _decision_answer(
         self, decision: Decision, kind: SubjectKind | None = None, name: str = "", words: str = ""
     ) -> SubjectAnswer:
         """Answer by the evidence on a candidate."""
@@ -334,7 +352,7 @@ class _Inquiry:
             "source_ref": ref,
             "rule": evidence.rule,
             "layer": evidence.layer,
-            "quote": _beginning(decision.text) or UNSET,
+            "quote": _opening(decision.text) or UNSET,
             **self._extent(decision),
         }
         shown = _quoted_name(self._visible(words)) if words else fields["name"]
@@ -359,15 +377,19 @@ class _Inquiry:
         line = subject.line if fault is not None and subject is not None else None
         sentence = self._sentence(cause, shown, line)
         if rank is not None and cause is Cause.OVER_BUDGET:
-            said = RANKED if taken else RANKED_IN_VAIN
-            sentence = self._say(said, shown, rank, len(ranked), len(taken))
+            ranked_wording = RANKED if taken else RANKED_IN_VAIN
+            sentence = self._say(ranked_wording, shown, rank, len(ranked), len(taken))
+        elif evidence.rule in _RULE_SENTENCES:
+            sentence = self._say(_RULE_SENTENCES[evidence.rule], shown)
         if missing is not None:
             sentence += self._say(ONE_MORE_WOULD_DO if missing == 1 else MORE_WOULD_DO, missing)
         return SubjectAnswer(
             **fields,
             sentence=sentence,
             cause=cause,
-            remedies=self._remedies(cause, ref, kind, missing=missing, subject=subject),
+            remedies=self._remedies(
+                cause, ref, kind, missing=missing, subject=subject, decision=decision
+            ),
             rank=UNSET if rank is None else rank,
             among=len(ranked) or UNSET,
             taken=len(taken) if ranked else UNSET,
@@ -398,8 +420,6 @@ class _Inquiry:
         at = self._positions(text.text, {start, end})
         return {"document_id": text.name, "start": at[start], "end": at[end]}
 
-    # Things by name.
-
     def _subject(self, subject: Subject) -> SubjectAnswer:
         if subject.kind is SubjectKind.CHAPTER:
             return self._chapter(subject.source_ref)
@@ -413,10 +433,10 @@ class _Inquiry:
         own = [one for one in about if one.fragment.source_ref == ref]
         best = best_decision(own) or best_decision(about)
         if best is not None:
-            return self._decided(best, subject.kind, subject.names[0])
-        return self._unconsidered(subject)
+            return self._decision_answer(best, subject.kind, subject.names[0])
+        return self._no_candidate_answer(subject)
 
-    def _unconsidered(self, subject: Subject) -> SubjectAnswer:
+    def _no_candidate_answer(self, subject: Subject) -> SubjectAnswer:
         cause, need = self._cause(subject)
         name = self._visible(subject.names[0])
         ref = self._redactor.redact_name(subject.source_ref)
@@ -434,7 +454,7 @@ class _Inquiry:
 
     def _cause(self, subject: Subject) -> tuple[Cause, Need]:
         """Return why something of `.creonow` was no candidate, and the need that asks for it."""
-        need, inject = _need(subject), subject.inject
+        need, inject = _need_of(subject), subject.inject
         layer = _LAYERS.get(subject.kind, Layer.RETRIEVED)
         if inject in {Inject.MENTIONED, Inject.MANUAL}:
             layer = Layer.RETRIEVED
@@ -446,11 +466,10 @@ class _Inquiry:
             (Cause.SKILL_DOES_NOT_READ, not wants(rules, need)),
             (Cause.SET_TO_MANUAL, inject is Inject.MANUAL),
             (Cause.NOT_MENTIONED, inject is Inject.MENTIONED),
+            (Cause.EMPTY, not front_matter.split(subject.text).body.strip()),
             (Cause.SOURCE_FAILED, any(one.layer is layer for one in self._assembly.failures)),
         )
         return next((cause for cause, holds in causes if holds), Cause.EMPTY), need
-
-    # Documents.
 
     def _chapter(self, path: str) -> SubjectAnswer:
         """Answer for a whole document: by what is shown of it, summarised of it, or was considered."""
@@ -459,16 +478,16 @@ class _Inquiry:
         considered = [one for one in parts if one.evidence.rule is not Rule.FUTURE]
         best = best_decision(considered)
         if best is not None:
-            answer = self._decided(best, SubjectKind.CHAPTER, name)
+            answer = self._decision_answer(best, SubjectKind.CHAPTER, name)
             whole = answer.verdict is ExplainVerdict.IN and self._is_whole(path, considered)
             if answer.verdict is ExplainVerdict.IN and not whole:
                 sentence = self._say(IS_SHORTENED, self._visible(name))
-                return _replaced(answer, trimmed=True, sentence=sentence)
+                return replace(answer, trimmed=True, sentence=sentence)
             return answer
         text = self._texts.get(path)
         if text is None:
             return self._unread(path, name)
-        return self._unfound(path, name, SubjectKind.CHAPTER, (0, len(text.text)))
+        return self._document_answer(path, name, SubjectKind.CHAPTER, (0, len(text.text)))
 
     def _is_whole(self, path: str, decisions: Iterable[Decision]) -> bool:
         text = self._texts.get(path)
@@ -494,7 +513,7 @@ class _Inquiry:
             cause=Cause.BROKEN_FILE,
         )
 
-    def _unfound(
+    def _document_answer(
         self, path: str, name: str, kind: SubjectKind, span: tuple[int, int], words: str = ""
     ) -> SubjectAnswer:
         """Answer for a part of a document that is no part of any candidate."""
@@ -557,10 +576,10 @@ class _Inquiry:
                 for span in matches
                 if not any(e.start <= span[0] and span[1] <= e.end for e in covered)
             ]
-            if matches and (span := self._open_to_see(text.text, matches)) is not None:
-                yield self._unfound(path, self._title(path), SubjectKind.WORDS, span, about)
+            if matches and (span := self._first_visible(text.text, matches)) is not None:
+                yield self._document_answer(path, self._title(path), SubjectKind.WORDS, span, about)
 
-    def _open_to_see(self, text: str, spans: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
+    def _first_visible(self, text: str, spans: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
         """Return the first of some places that is no part of a secret."""
         secrets = self._redactor.find(text)
         return next(
@@ -583,21 +602,21 @@ class _Inquiry:
     def _in_files(self, pattern: re.Pattern[str]) -> Iterator[SubjectAnswer]:
         for subject in self._subjects:
             spans = [match.span() for match in pattern.finditer(subject.text)]
-            if not spans or self._open_to_see(subject.text, spans) is None:
+            if not spans or self._first_visible(subject.text, spans) is None:
                 continue
             answer = self._subject(subject)
             if answer.verdict is not ExplainVerdict.IN:
                 yield answer
 
-    def _in_ignored(self, about: str, pattern: re.Pattern[str]) -> Iterator[SubjectAnswer]:
-        for path in _ignored(self._project.root, self._texts):
+    def _in_ignored_files(self, about: str, pattern: re.Pattern[str]) -> Iterator[SubjectAnswer]:
+        for path in _ignored_files(self._project.root, self._texts):
             try:
                 data = LinkedFolder(self._project.root).snapshot(path, limit=LARGEST_IGNORED).data
                 text = decode_text(data).text
             except DaemonError:
                 continue
             spans = [match.span() for match in pattern.finditer(text)]
-            if not spans or (span := self._open_to_see(text, spans)) is None:
+            if not spans or (span := self._first_visible(text, spans)) is None:
                 continue
             ref = self._redactor.redact_name(path)
             remedy = Remedy(do=RemedyKind.INCLUDE_FILE, path=ref)
@@ -625,8 +644,6 @@ class _Inquiry:
             sentence=self._say(IS_NOWHERE, _quoted_name(name)),
             remedies=[Remedy(do=RemedyKind.WRITE_DOWN, name=name)],
         )
-
-    # Words.
 
     def _title(self, path: str) -> str:
         story = self._plan.story
@@ -660,6 +677,7 @@ class _Inquiry:
         subject: Subject | None = None,
         need: Need | None = None,
         words: str = "",
+        decision: Decision | None = None,
     ) -> list[Remedy]:
         """Return what would change an answer, the best first."""
         path = ref.partition("#")[0]
@@ -677,17 +695,15 @@ class _Inquiry:
         skill = Remedy(do=RemedyKind.CHANGE_SKILL, need=UNSET if need is None else need)
         line = UNSET if subject is None or subject.line is None else subject.line
         mend = Remedy(do=RemedyKind.FIX_FILE, path=path, line=line)
-        candidates = {one.evidence.source_ref for one in self._decisions}
         fixed = {SubjectKind.RULE, SubjectKind.SUMMARY}
-        pins = [pin] if kind not in fixed and ref in candidates else []
+        pins = [pin] if kind not in fixed and decision and self._fits_pinned(decision) else []
         room = [more] if missing is not None else []
-        is_listed = subject is not None and subject.inject is not Inject.ALWAYS
         by_cause: dict[Cause, list[Remedy]] = {
-            Cause.OVER_BUDGET: [*pins, *room],
+            Cause.OVER_BUDGET: [*pins, *room] or ([mend] if subject else []),
             Cause.TARGET: [*pins, Remedy(do=RemedyKind.CHANGE_SKILL)],
-            Cause.OVER_LIMIT: pins,
+            Cause.OVER_LIMIT: pins or [mend],
             Cause.DUPLICATE: [],
-            Cause.NOT_MENTIONED: [*([always] if is_listed else []), *pins, mention, *room],
+            Cause.NOT_MENTIONED: [*pins, *room] if decision else [always, mention],
             Cause.SKILL_DOES_NOT_READ: [skill],
             Cause.OUTSIDE_WINDOW: [Remedy(do=RemedyKind.WIDEN_WINDOW)],
             Cause.NO_SHARED_WORDS: [mention],
@@ -703,8 +719,20 @@ class _Inquiry:
         }
         return by_cause.get(cause, [])
 
+    def _fits_pinned(self, decision: Decision) -> bool:
+        """Return whether a candidate, or a part of it, comes into the prompt if it is pinned."""
+        fragment, missing = decision.fragment, decision.fits_with
+        if decision.evidence.rule is Rule.SIZE_LIMIT:
+            return False
+        if decision.evidence.layer is not Layer.SETTINGS or missing is None:
+            return True
+        ranked = rivals(self._assembly, decision)
+        ahead = ranked[: ranked.index(decision)]
+        is_cut = not fragment.whole and len(fragment.text.split("\n\n")) > 1
+        return is_cut or missing <= sum(one.evidence.before_tokens for one in ahead)
 
-def _need(subject: Subject) -> Need:
+
+def _need_of(subject: Subject) -> Need:
     """Return the key of `context_rules` that asks for something of `.creonow`."""
     ref = subject.source_ref
     if subject.kind is SubjectKind.PERSON or subject.inject in {Inject.MENTIONED, Inject.MANUAL}:
@@ -719,6 +747,10 @@ def _need(subject: Subject) -> Need:
     return Need.CHARACTERS if subject.kind is SubjectKind.NOTE else Need.ALWAYS
 
 
+def _file_of(answer: SubjectAnswer) -> str | None:
+    return answer.source_ref.partition("#")[0] if isinstance(answer.source_ref, str) else None
+
+
 def _is_about(decision: Decision, path: str) -> bool:
     fragment = decision.fragment
     if fragment.kind is FragmentKind.SYNOPSIS:
@@ -726,15 +758,11 @@ def _is_about(decision: Decision, path: str) -> bool:
     return fragment.extent is not None and fragment.extent.path == path
 
 
-def _replaced(answer: SubjectAnswer, **changes: Any) -> SubjectAnswer:
-    return SubjectAnswer(**(asdict(answer) | changes))
-
-
 def _quoted_name(name: str) -> str:
     return f"“{name}”"
 
 
-def _beginning(text: str) -> str:
+def _opening(text: str) -> str:
     line = join_lines(text.strip())
     return line if len(line) <= LONGEST_QUOTE else f"{line[: LONGEST_QUOTE - 1]}…"
 
@@ -758,7 +786,7 @@ def _paragraph(text: str, start: int, end: int) -> str:
     return f"L{before}-L{before + text.count(chr(10), first + skipped, last)}"
 
 
-def _ignored(root: Path, known: Iterable[str]) -> Iterator[str]:
+def _ignored_files(root: Path, known: Iterable[str]) -> Iterator[str]:
     """Return text files of a project that are no documents of it, the nearest to its top first."""
     listed, seen = set(known), 0
     folders = [root]

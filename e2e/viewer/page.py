@@ -127,8 +127,11 @@ class Viewer:
         """Wait until the page shows what the model sees at the caret."""
         reads = """async () => {
           const {inspection} = await import("/inspection.js");
-          const {place} = await import("/place.js");
-          return inspection.shown?.request.cursorPosition === Math.max(place.cursor, place.anchor);
+          const {whereabouts} = await import("/place.js");
+          const asked = inspection.shown?.request ?? {};
+          const fields = ["documentId", "cursorPosition", "skillId", "selection", "pinned"];
+          const [now, then] = [whereabouts(), asked].map((one) => JSON.stringify(fields.map((name) => one[name])));
+          return !inspection.busy && now === then;
         }"""
         self.wait_until(lambda: self.page.evaluate(reads))
 

@@ -35,7 +35,9 @@ def test_an_address_works_once_and_leaves_no_token_behind(
     second.goto(address)
 
     expect(second.locator("#connection")).to_have_attribute("data-state", "refused")
-    expect(second.locator("#notice")).to_contain_text("只能用一次")
+    expect(second.locator("#text-empty")).to_contain_text("只能用一次")
+    expect(second.locator("#text-empty")).to_contain_text("creonowd view")
+    expect(second.locator("#panel")).to_be_hidden()
     PICTURES.mkdir(exist_ok=True)
     second.screenshot(path=PICTURES / "token-used.png")
     assert "token" not in first.url + second.url

@@ -92,7 +92,7 @@ def test_a_broken_rule_is_marked_in_the_answer_at_the_caret(viewer: Viewer) -> N
     viewer.at("#language").click()
 
     expect(bar).to_contain_text("1 rule is broken · 4 could not be checked")
-    expect(bar).to_contain_text("a stand-in gives back the prompt")
+    expect(bar).to_contain_text("a stand-in answers in its place")
     bar.get_by_role("button", name="Connect an AI").click()
     expect(viewer.at("#ai-box")).to_contain_text("creonowd ai add")
 

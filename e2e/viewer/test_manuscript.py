@@ -98,6 +98,12 @@ def test_what_is_typed_while_the_file_is_written_is_not_lost(viewer: Viewer) -> 
     expect(viewer.at("#toast")).to_contain_text("已写入文件")
     expect(viewer.at("#text-note")).to_contain_text("草稿副本")
     expect(viewer.layer("immediate")).to_contain_text("先写的。后写的。")
+    viewer.write(
+        CHAPTER, path.read_text(encoding="utf-8")
+    )  # the notice of the same text comes late
+    viewer.write(".creonow/rules/style.md", "短句。\n")
+    expect(viewer.layer("rules")).to_contain_text("短句。")
+    expect(viewer.at("#text-note")).to_contain_text("草稿副本")
     viewer.at("#save-file").click()
     viewer.wait_until(lambda: path.read_text(encoding="utf-8") == f"先写的。后写的。{before}")
     expect(viewer.at("#text-note")).to_be_empty()
@@ -209,6 +215,24 @@ def test_a_draft_that_waits_is_shown_although_its_file_has_changed(viewer: Viewe
     expect(viewer.layer("immediate")).to_contain_text("我的草稿。")
     viewer.at("#text-actions").get_by_role("button", name="放弃").click()
     expect(viewer.text).to_have_text("别人写的。")
+
+
+def test_a_draft_is_saved_over_a_file_that_has_changed_and_that_is_undone(viewer: Viewer) -> None:
+    path = viewer.root / CHAPTER
+    before = path.read_text(encoding="utf-8")
+    viewer.put_caret(0)
+    viewer.page.keyboard.type("我的草稿。")
+    expect(viewer.at("#save-file")).to_be_visible()
+    viewer.write(CHAPTER, "别人写的。")
+    expect(viewer.at("#text-note")).to_contain_text("文件在别处改过")
+
+    viewer.at("#text-actions").get_by_role("button", name="用我的覆盖文件").click()
+
+    expect(viewer.at("#toast")).to_contain_text("已写入文件")
+    assert path.read_text(encoding="utf-8") == f"我的草稿。{before}"
+    expect(viewer.at("#text-note")).to_be_empty()
+    viewer.at("#toast").get_by_role("button", name="撤销").click()
+    viewer.wait_until(lambda: path.read_text(encoding="utf-8") == "别人写的。")
 
 
 def test_names_are_underlined_and_what_is_not_seen_is_dimmed(viewer: Viewer) -> None:

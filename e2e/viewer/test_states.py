@@ -108,10 +108,17 @@ def _initialize(socket: ClientConnection, token: str) -> dict[str, Any]:
 def test_when_files_can_no_longer_be_watched_the_page_says_so(viewer: Viewer) -> None:
     expect(viewer.at("#notice")).to_be_hidden()
 
-    viewer.root.rename(viewer.root.with_name("elsewhere"))
+    away = viewer.root.with_name("elsewhere")
+    viewer.root.rename(away)
 
     expect(viewer.at("#notice[data-kind=unwatched]")).to_be_visible()
-    expect(viewer.at("#notice").get_by_role("button", name="再看一次")).to_be_visible()
+    away.rename(viewer.root)
+    viewer.write("chapters/03-水文站.md", "# 第三章\n\n搬回来了。")
+    viewer.at("#notice").get_by_role("button", name="再看一次").click()
+    expect(viewer.text).to_contain_text("搬回来了。")
+    expect(viewer.at("#notice")).to_be_hidden()
+    viewer.write("chapters/03-水文站.md", "# 第三章\n\n又看得到改动了。")
+    expect(viewer.text).to_contain_text("又看得到改动了。")
 
 
 def test_a_daemon_that_was_ended_forgets_its_pages(
@@ -163,6 +170,17 @@ def test_without_chapters_and_notes_the_page_offers_to_begin(
     expect(page.locator("#text-note")).to_contain_text("还没有这个文件")
     assert (root / ".creonow" / "rules").is_dir()
     assert not (root / "chapters").exists()
+    page.get_by_role("button", name="放弃").click()
+    expect(page.locator("#text-empty")).to_contain_text("还没有章节")
+    page.locator("#begin-chapter").click()
+    page.locator(".cm-content").press_sequentially("第一句。")
+    page.get_by_role("button", name="存为 chapters/01.md").click()
+    expect(page.locator("#toast")).to_contain_text("已写入文件")
+    assert (root / "chapters/01.md").read_text(encoding="utf-8") == "第一句。"
+    page.locator("#toast").get_by_role("button", name="撤销").click()
+    expect(page.locator("#text-note")).to_contain_text("还没有这个文件")
+    expect(page.locator(".cm-content")).to_contain_text("第一句。")
+    assert not (root / "chapters/01.md").exists()
     page.context.close()
 
 
@@ -182,10 +200,13 @@ def test_chapters_that_appear_are_opened(browser: Browser, daemon: Harness, tmp_
 
 
 def test_an_instruction_that_is_too_long_is_told_in_words_and_goes_away(viewer: Viewer) -> None:
-    viewer.page.get_by_test_id("ai-input").fill("太长了。" * 40_000)
+    viewer.page.get_by_test_id("ai-input").fill("太长了。" * 140_000)
 
     expect(viewer.at("#state")).to_have_attribute("data-state", "error")
     expect(viewer.at("#panel")).not_to_contain_text("CONTEXT_INPUT_TOO_LARGE")
+    expect(viewer.at("#budget-total")).to_contain_text("超过 64,000 个 token")
+    expect(viewer.at(".heaviest li").first).to_have_text("给 AI 的话560,000 字符")
+    expect(viewer.at("#bar .limit")).to_be_visible()
     viewer.page.get_by_test_id("ai-input").fill("短")
     expect(viewer.at("#state")).to_have_attribute("data-state", "ready")
 

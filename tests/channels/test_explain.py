@@ -1,12 +1,18 @@
 """`context:explain`: whether the model knows something, why not, and what would change that."""
 
+import errno
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from creonowd.engine.services import Session
 from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
+from creonowd.sources.passage_source import PassageSource
+from creonowd.workspace.creonow_tree import CreonowFolder, Folder, Tree
 from testing.clients import Client, in_memory
 from testing.novels import SECRET, Novel
 
@@ -96,12 +102,70 @@ async def test_each_question_has_its_answer_and_what_to_do(client: Client, story
         assert answer["sentence"], about
 
 
+async def test_each_remedy_does_what_it_says(client: Client, story: Novel) -> None:
+    """Take every remedy of every answer by itself: the model knows it then."""
+    blind = "---\nname: Blind\ncontext_rules:\n  surrounding: 40\n---\n\nGo on.\n"
+    story.put(".creonow/skills/blind/SKILL.md", blind)
+    skill = {"skillId": "project:blind"}
+    asked: list[tuple[str, dict[str, Any]]] = [(about, {}) for about, *_ in CASES]
+    asked += [(about, skill) for about in ("林远", "镜子", "一只猫", "渡口")]
+    taken, idle = await take_remedies(client, story, asked)
+    story.put(".creonow/characters/何婶.md", "开米铺，" + "话不多。" * 200)
+    story.put(".creonow/rules/style.md", "克制。" * 400)
+    story.put(".creonow/settings/井.md", "---\nconfidence: 0.1\n---\n" + "井水很冷。" * 1500)
+    crowded, still_idle = await take_remedies(client, story, [("何婶", {}), ("井", {})])
+
+    assert not [*idle, *still_idle], "\n".join((*idle, *still_idle))
+    kinds = {"pin", "raise_budget", "set_inject", "mention", "change_skill", "widen_window"}
+    assert taken | crowded == kinds | {"move_cursor"}
+
+
+async def take_remedies(
+    client: Client, story: Novel, asked: list[tuple[str, dict[str, Any]]]
+) -> tuple[set[str], list[str]]:
+    """Return which kinds of remedies were taken, and those that changed nothing."""
+    taken: set[str] = set()
+    idle: list[str] = []
+    for about, where in asked:
+        for remedy in (await ask(client, story, about, **where))["remedies"]:
+            changes = await follow(client, story, remedy)
+            if changes is None:
+                continue
+            taken.add(remedy["do"])
+            now = await ask(client, story, about, **(where | changes))
+            if now["verdict"] != "in":
+                idle.append(f"{about} {remedy}: {now['sentence']}")
+            if remedy["do"] == "set_inject":
+                story.put(remedy["path"], FILES[remedy["path"]])
+    return taken, idle
+
+
+async def follow(client: Client, story: Novel, remedy: dict[str, Any]) -> dict[str, Any] | None:
+    """Do what a remedy says; return what that changes in the question, None if a person must."""
+    if remedy["do"] == "set_inject":
+        target = {"path": remedy["path"], "inject": remedy["inject"]}
+        await client.call("context:creonow:inject:set", story.params | target)
+    budget = {"totalBudgetTokens": remedy.get("totalBudgetTokens")}
+    place = {"documentId": remedy.get("documentId"), "cursorPosition": remedy.get("position")}
+    changes: dict[str, dict[str, Any]] = {
+        "pin": {"pinned": [remedy.get("sourceRef")]},
+        "raise_budget": {"whatIf": {"profile": budget}},
+        "set_inject": {},
+        "mention": {"additionalInput": remedy.get("name")},
+        "change_skill": {"skillId": None},
+        "widen_window": {"skillId": None},
+        "move_cursor": place,
+    }
+    return changes.get(remedy["do"])
+
+
 async def test_no_other_skill_is_offered_for_what_is_still_to_come(
     client: Client, story: Novel
 ) -> None:
     answer = await ask(client, story, "第四章", skillId=None)
 
     assert [one["do"] for one in answer["remedies"]] == ["move_cursor"]
+    assert [one["name"] for one in answer["others"]] == ["将来"]
 
 
 async def test_every_candidate_is_answered_by_its_evidence(client: Client, story: Novel) -> None:
@@ -211,6 +275,91 @@ async def test_while_the_index_is_built_the_answer_is_to_wait(client: Client, no
 
     assert (building["verdict"], building["cause"]) == ("never_considered", "index_building")
     assert building["remedies"] == [{"do": "wait"}]
+
+
+async def test_more_open_threads_than_a_prompt_takes_are_over_its_limit(
+    client: Client, story: Novel
+) -> None:
+    for number in range(8):
+        thread = f"---\ndue: 第{number + 1}章\n---\n谁吹灭了第{number}盏灯？\n"
+        story.put(f".creonow/threads/灯{number}.md", thread)
+
+    answer = await ask(client, story, "钥匙", skillId=None)
+
+    assert (answer["verdict"], answer["cause"]) == ("left_out", "over_limit")
+    assert answer["rule"] == "thread_limit"
+    assert [one["do"] for one in answer["remedies"]] == ["pin"]
+    pinned = {"pinned": [answer["remedies"][0]["sourceRef"]]}
+    assert (await ask(client, story, "钥匙", skillId=None, **pinned))["verdict"] == "in"
+
+
+async def test_data_that_cannot_be_cut_may_be_too_large(client: Client, story: Novel) -> None:
+    story.put(".creonow/settings/历书.json", json.dumps({"days": ["雨"] * 20_000}))
+
+    answer = await ask(client, story, "历书")
+
+    assert (answer["verdict"], answer["cause"]) == ("left_out", "over_limit")
+    assert answer["rule"] == "size_limit"
+    assert answer["remedies"] == [{"do": "fix_file", "path": ".creonow/settings/历书.json"}]
+    assert "too large" in answer["sentence"]
+
+
+async def test_a_layer_without_room_is_off(client: Client, story: Novel) -> None:
+    budget = await client.call("context:budget:get", story.params)
+    layers = budget["layers"] | {"settings": {"ratio": 0, "minimumTokens": 0}}
+    off = {"whatIf": {"profile": {"layers": layers}}}
+
+    answer = await ask(client, story, "渡口", **off)
+
+    assert (answer["verdict"], answer["cause"]) == ("never_considered", "layer_off")
+    assert answer["remedies"] == [{"do": "raise_budget"}]
+    layers["retrieved"] = layers["settings"]
+    passage = await ask(client, story, "铜钥匙丢了", **off)
+    assert (passage["verdict"], passage["cause"]) == ("never_considered", "layer_off")
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "---\npriority: 3\n---\n"])
+async def test_a_card_that_says_nothing_is_empty(client: Client, story: Novel, text: str) -> None:
+    """Also while a host of the same layer fails, which has nothing to do with it."""
+    story.put(".creonow/characters/空.md", text)
+    source = {"layer": "rules", "name": "graph", "kind": "kg"}
+    await client.call("context:source:register", story.params | source)
+
+    answer = await ask(client, story, "空")
+
+    assert (answer["verdict"], answer["cause"]) == ("never_considered", "empty")
+    assert answer["remedies"] == [{"do": "fix_file", "path": ".creonow/characters/空.md"}]
+    assert answer["sentence"].endswith("its file says nothing yet.")
+
+
+async def test_what_could_not_be_read_may_be_asked_about_again(
+    client: Client, story: Novel, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let the disk fail once, and the search for one question."""
+    disk: list[CreonowFolder] = [CreonowFolder.CHARACTERS]
+
+    def read(root: Path, scope: CreonowFolder) -> Folder:
+        if scope in disk:
+            disk.remove(scope)
+            raise OSError(errno.EIO, "the disk does not answer")
+        return Tree.read_all_now(session.tree, root, scope)
+
+    def search(*_given: Any) -> None:
+        raise TimeoutError
+
+    rules = "context_rules:\n  surrounding: 200\n  retrieval: true\n  characters: true\n"
+    story.put(".creonow/skills/seek/SKILL.md", f"---\nname: Seek\n{rules}---\n\nGo on.\n")
+    seek = {"skillId": "project:seek"}
+    monkeypatch.setattr(session.tree, "read_all_now", read)
+    person = await ask(client, story, "林远", **seek)
+    with monkeypatch.context() as broken:
+        broken.setattr(PassageSource, "_queries", search)
+        passage = await ask(client, story, "铜钥匙丢了", **seek)
+
+    for answer in (person, passage):
+        assert (answer["verdict"], answer["cause"]) == ("never_considered", "source_failed")
+        assert answer["remedies"] == [{"do": "wait"}]
+        assert (await ask(client, story, answer["about"], **seek))["verdict"] == "in"
 
 
 async def test_words_that_nothing_leads_to_can_be_named(client: Client, story: Novel) -> None:

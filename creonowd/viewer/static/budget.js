@@ -2,7 +2,7 @@
 
 import { subjectOf } from "./bookMap.js";
 import { byId, button, fill, h } from "./dom.js";
-import { inspection, preview, suppose } from "./inspection.js";
+import { inspection, isTooLarge, preview, suppose } from "./inspection.js";
 import { errorText, listing, number, percent, string } from "./language.js";
 import { isIn, LAYERS, nameOf, piecesOf } from "./pieces.js";
 import { place } from "./place.js";
@@ -66,7 +66,7 @@ const windowFor = (total) => ({ contextWindowTokens: total + profile.systemPromp
 /** Show the bar of what is, of a what-if, or of a prompt that cannot be made. */
 export function showBar() {
   const box = byId("bar");
-  if (inspection.failure?.code === "CONTEXT_INPUT_TOO_LARGE" && inspection.failure.details?.tokens) return showOverflow(box, inspection.failure.details);
+  if (isTooLarge()) return inspection.failure.details.tokens ? showOverflow(box, inspection.failure.details) : showLimit(box, inspection.failure.details);
   if (!inspection.shown) return fill(box);
   const { result } = inspection.shown;
   const total = result.totals.budgetTokens;
@@ -260,11 +260,22 @@ function showOverflow(box, { budgetTokens: budget, neededTokens: needs, raiseTo,
   limit.style.width = `${((total - budget) / total) * 100}%`;
   const bar = h("div", { class: "bar over", role: "img", "aria-label": string("overBudget", needs, budget) },
     ...ORDER.map((name) => part(name, known[name], total)), limit);
-  const rows = sources.slice(0, 5).map((one) => h("li", {}, h("span", { class: "grow" }, nameOf({ name: subjectOf(one.sourceRef)?.name, content: "", ...one })),
-    h("span", { class: "number" }, string("tokens", one.tokens))));
   fill(box, h("p", { class: "bar-head bad" }, h("strong", { id: "budget-total" }, string("overBudget", needs, budget))), bar,
-    rows.length ? h("div", { class: "heaviest" }, h("p", {}, string("heaviest")), h("ol", {}, ...rows)) : null,
+    heaviest(sources, (one) => string("tokens", one.tokens)),
     raiseTo ? h("p", { class: "row" }, button(string("raiseTo", raiseTo), () => raiseBudget(raiseTo), { class: "primary", id: "raise-budget" })) : null);
+}
+
+/** More than any prompt can have, so that it was not even counted: what to shorten. */
+function showLimit(box, { limitTokens, heaviest: sources = [] }) {
+  const said = string("overLimit", limitTokens);
+  const bar = h("div", { class: "bar over", role: "img", "aria-label": said }, h("span", { class: "limit whole" }));
+  fill(box, h("p", { class: "bar-head bad" }, h("strong", { id: "budget-total" }, said)), bar, heaviest(sources, (one) => string("characters", one.characters)));
+}
+
+function heaviest(sources, weight) {
+  const rows = sources.slice(0, 5).map((one) => h("li", {}, h("span", { class: "grow" }, nameOf({ name: subjectOf(one.sourceRef)?.name, content: "", ...one })),
+    h("span", { class: "number" }, weight(one))));
+  return rows.length ? h("div", { class: "heaviest" }, h("p", {}, string("heaviest")), h("ol", {}, ...rows)) : null;
 }
 
 /** Show the budget as a form. What the author typed is kept when someone else has saved first. */
@@ -282,7 +293,7 @@ export function showBudgetForm(box) {
 
 function shares(box, name) {
   const { ratio, minimumTokens } = profile.layers[name];
-  return h("fieldset", {}, h("legend", {}, string(name)), field(box, `${name}.ratio`, string("ratio"), "0.01", ratio),
+  return h("fieldset", {}, h("legend", {}, string(name)), field(box, `${name}.ratio`, string("ratio"), "1", Math.round(ratio * 10_000) / 100),
     field(box, `${name}.minimumTokens`, string("minimum"), "1", minimumTokens));
 }
 
@@ -300,7 +311,8 @@ function field(box, key, label, step, now) {
     }, { class: "link" })) : null);
 }
 
-const value = (key) => Number(byId(`budget-${key}`).value);
+/** Return what a field says; shares are written in percent. */
+const value = (key) => Number(byId(`budget-${key}`).value) / (key.endsWith(".ratio") ? 100 : 1);
 
 function sum() {
   const rest = value("contextWindowTokens") - value("systemPromptTokens") - value("outputReserveTokens");

@@ -5,7 +5,7 @@ import { stateOf, subjectOf } from "./bookMap.js";
 import { byId, button, changeBetween, fill, h, svg, withBars } from "./dom.js";
 import { inspection } from "./inspection.js";
 import { errorText, string } from "./language.js";
-import { nameOf, pieceOf, whyOf } from "./pieces.js";
+import { fileOf, nameOf, pieceOf, whyOf } from "./pieces.js";
 import { MASK, place } from "./place.js";
 import { invoke } from "./rpc.js";
 import { addRule } from "./rules.js";
@@ -76,10 +76,10 @@ function showCard() {
     subject?.aliases?.length ? h("p", { class: "faint" }, string("alsoCalled", subject.aliases.join(" · "))) : null,
     h("p", { class: `card-state ${state}` }, subject?.problem ?? string(`card ${state}`), piece && state !== "seen" ? ` ${whyOf(piece, result)}` : ""),
     piece?.content ? h("div", { class: "piece-text", tabindex: "0", role: "group", "aria-label": name }, ...withBars(piece.content)) : null,
-    h("p", { class: "piece-foot" }, h("code", { class: "path" }, sourceRef),
+    h("p", { class: "piece-foot" }, h("code", { class: "path" }, fileOf({ sourceRef })),
       button(string("askAbout"), then(() => signal("ask", sourceRef)), { class: "link", "data-key": "card:ask" }),
       piece ? button(string("showPiece"), then(() => signal("piece", piece.address)), { class: "link" }) : null,
-      subject ? button(string("editFile"), then(() => openMend({ path: sourceRef, line: subject.line })), { class: "link", "data-key": "card:edit" }) : null));
+      subject ? button(string("editFile"), then(() => openMend({ path: sourceRef, line: subject.line, name: subject.problem ? "" : name })), { class: "link", "data-key": "card:edit" }) : null));
   box.classList.remove("wide");
   box.hidden = false;
   box.style.left = `${Math.max(8, Math.min(innerWidth - WIDTH - 8, from.left))}px`;
@@ -140,7 +140,7 @@ function openWriteDown({ kind = "person", name = "" }) {
 }
 
 /** Mend a file of `.creonow` where it stands; a secret in it stays masked, and stays in the file. */
-async function openMend({ path, line = 1 }) {
+async function openMend({ path, line, name }) {
   const target = { projectId: place.projectId, path };
   const read = await invoke("viewer:file:read", target);
   if (!read.ok) return toast(errorText(read.error));
@@ -152,9 +152,10 @@ async function openMend({ path, line = 1 }) {
     if (edit?.text.includes(MASK)) return { ok: false, error: { code: "", message: string("maskTyped") } };
     return invoke("viewer:file:write", { ...target, revision, edits: edit ? [edit] : [] });
   };
-  showForm({ title: string("mendFile"), focus: field, write, done: () => string("mended", path), isWide: true,
+  showForm({ title: name ? string("editOne", name) : string("mendFile"), focus: field, write, done: () => string("mended", path), isWide: true,
     fields: [h("code", { class: "path" }, path), h("label", {}, string("fileText"), field)] });
-  selectLine(field, line);
+  if (line) selectLine(field, line);
+  else field.setSelectionRange(text.length, text.length);
   return undefined;
 }
 

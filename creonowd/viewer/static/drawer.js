@@ -2,7 +2,7 @@
 
 import { budgetProfile, showBudgetForm } from "./budget.js";
 import { byId, button, copyButton, fill, h, table } from "./dom.js";
-import { inspection } from "./inspection.js";
+import { inspection, isTooLarge, wholeEvidence } from "./inspection.js";
 import { errorText, locale, number, string } from "./language.js";
 import { place } from "./place.js";
 import { invoke } from "./rpc.js";
@@ -63,13 +63,13 @@ export function closeDrawer() {
 
 /** While no prompt can be made, the editors that help stand open in the panel; afterwards they are in the drawer again. */
 function showEditors() {
-  const isTooLarge = Boolean(inspection.failure?.details?.tokens);
+  const mustHelp = isTooLarge();
   const editors = byId("editors");
   const boxes = EDITORS.map(byId);
-  if (isTooLarge === !editors.hidden) return;
-  editors.hidden = !isTooLarge;
-  boxes.forEach((box) => { box.open = isTooLarge; });
-  if (isTooLarge) editors.append(...boxes);
+  if (mustHelp === !editors.hidden) return;
+  editors.hidden = !mustHelp;
+  boxes.forEach((box) => { box.open = mustHelp; });
+  if (mustHelp) editors.append(...boxes);
   else byId("drawer").querySelector("header").after(...boxes);
 }
 
@@ -86,12 +86,18 @@ async function showBackends(box) {
   if (!answer.ok) return fill(box, h("p", { class: "faint" }, errorText(answer.error)));
   const { backend, backends, provider, model, ready, problem, judgedBy } = answer.data;
   const isFake = provider === "fake";
-  const rows = backends.map((one) => h("li", { class: "row" }, h("span", { class: "grow" }, one.name === "default" ? string("defaultBackend") : one.name, " ", h("span", { class: "faint" }, [one.provider === "fake" ? string("standIn") : one.provider, one.model].filter(Boolean).join(" · "))),
+  const rows = backends.map((one) => h("li", { class: "row" }, h("span", { class: "grow" }, backendName(one), " ", h("span", { class: "faint" }, [one.provider === "fake" ? "" : one.provider, one.model].filter(Boolean).join(" · "))),
     one.name === backend ? h("span", { class: "badge good" }, string("inUse")) : button(string("use"), () => use(one.name, backend), { class: "small" })));
   return fill(box,
     h("p", { class: ready && !isFake ? "" : "warn-text" }, isFake ? string("fake") : ready ? string("aiReady", model || provider) : problem || string("aiNotReady")),
     isFake || !ready ? h("p", { class: "row" }, h("code", {}, CONNECT), copyButton(string("copy"), () => CONNECT, { class: "small", done: string("copied"), failed: string("copyFailed") })) : null,
     h("ul", { class: "plain" }, ...rows), h("p", { class: "faint" }, string(`judged ${judgedBy}`)));
+}
+
+/** Return what an author calls a back end; that of the settings has no name of its own. */
+function backendName({ name, provider }) {
+  if (name !== "default") return name;
+  return string(provider === "fake" ? "standIn" : "defaultBackend");
 }
 
 async function use(name, before) {
@@ -126,10 +132,12 @@ function usageReport({ groups, total, lostTo, currency, pricesAsOf }) {
 }
 
 /** Show hashes, codes, the tokenizer and the evidence for every candidate, as the protocol calls them. */
-function showDeveloper(box) {
+async function showDeveloper(box) {
   if (!inspection.shown) return fill(box, h("p", { class: "faint" }, inspection.failure ? inspection.failure.code : string("loading")));
   const { result } = inspection.shown;
-  return fill(box, facts(result), redaction(result), warnings(result), ...evidence(result, box));
+  const trimEvidence = await wholeEvidence();
+  if (!trimEvidence || result !== inspection.shown.result) return undefined;
+  return fill(box, facts(result), redaction(result), warnings(result), ...evidence({ trimEvidence }, box));
 }
 
 function facts(result) {
@@ -180,7 +188,7 @@ function showExport(box) {
 /** Offer the report as a download. What the author typed is not in it, only how long it was. */
 async function download({ texts = false } = {}) {
   const health = await invoke("app:health", {});
-  const contents = report();
+  const contents = report(await wholeEvidence());
   if (!texts) contents.inspect = await withoutTexts(contents.inspect);
   const whole = { exportedFrom: "creonowd", health: health.ok ? health.data : health.error, ...contents };
   const blob = new Blob([JSON.stringify(whole, null, 2)], { type: "application/json" });
@@ -189,10 +197,11 @@ async function download({ texts = false } = {}) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
-function report() {
+function report(trimEvidence) {
   const { request, at, result } = inspection.shown;
-  const { additionalInput = "", show, ...where } = request;
-  const { prompt, names, ...inspect } = result;
+  const { additionalInput = "", show, brief, ...where } = request;
+  const { prompt, names, ...rest } = result;
+  const inspect = { ...rest, ...(trimEvidence ? { trimEvidence } : {}) };
   const changes = sinceLastTime().map(({ was, is }) => ({ layer: (is ?? was).layer, sourceRef: (is ?? was).sourceRef, was: was?.action, is: is?.action }));
   return { assembledAt: at.toISOString(), request: { ...where, inputLength: additionalInput.length }, profile: budgetProfile(), inspect, changes };
 }

@@ -2,7 +2,7 @@
 
 import { subjectOf } from "./bookMap.js";
 import { byId, button, fillChanged, h } from "./dom.js";
-import { inspection } from "./inspection.js";
+import { inspection, isTooLarge } from "./inspection.js";
 import { listing, meaning, parts, sentenceGap, string } from "./language.js";
 import { select } from "./manuscript.js";
 import { nameOf, pieceOf } from "./pieces.js";
@@ -15,10 +15,9 @@ let allNotices = false;
 
 /** Show the sentence and what belongs below it. */
 export function showHeadline() {
-  const isTooLarge = Boolean(inspection.failure?.details?.tokens);
-  const result = isTooLarge ? null : inspection.shown?.result;
+  const result = isTooLarge() ? null : inspection.shown?.result;
   if (!result) {
-    fillChanged(byId("headline"), isTooLarge, () => (isTooLarge ? [string("headlineTooLarge")] : []));
+    fillChanged(byId("headline"), isTooLarge(), () => (isTooLarge() ? [string("headlineTooLarge")] : []));
     fillChanged(byId("asides"), null, () => []);
     return;
   }
@@ -39,11 +38,15 @@ function sentence(headline, result) {
   const skill = skillName(headline.skillId) || headline.skillName || string("general");
   const seen = seenParts(headline, result);
   const unseen = unseenParts(headline, result);
-  const first = seen.length ? parts("headlineSees", h("em", {}, skill), inList(seen)).flat() : [string("headlineNothing", skill)];
+  if (!seen.length && !unseen.length) return parts("headlineNothing", h("em", {}, skill));
+  const first = parts(...(seen.length ? ["headlineSees", h("em", {}, skill), inList(seen)] : ["headlineNothing", h("em", {}, skill)])).flat();
   const negated = unseen.flatMap((one, at) => (at ? [string("nor"), one] : [one]));
-  const second = unseen.length ? parts("headlineNot", negated).flat() : [string("headlineAll")];
+  const second = unseen.length ? parts("headlineNot", negated).flat() : [string(result.coverage.documents.every(isWhole) ? "headlineAll" : "headlineParts")];
   return [...first, sentenceGap(), ...second];
 }
+
+/** Whether a document hides nothing from the model that lies before the cursor. */
+const isWhole = ({ place: where, ranges }) => where !== "before" || ranges.every((one) => ["seen", "front_matter"].includes(one.state));
 
 /** Put links into a list that the language joins: each stands where its placeholder stood. */
 function inList(links) {
@@ -138,11 +141,19 @@ function notices(result) {
   return [...shown.map((one) => notice(one, result)), rest];
 }
 
-function notice({ code, message, sourceRef, layer }, result) {
+function notice({ code, message, sourceRef, layer, details }, result) {
   const about = sourceRef && pieceOf(result, sourceRef);
   const subject = sourceRef && subjectOf(sourceRef);
   const target = subject?.problem ? link(string(subject.line ? "fixFileAt" : "fixFile", subject.line), () => signal("mend", { path: sourceRef, line: subject.line })) : about ? link(nameOf(about), () => signal("piece", about.address)) : layer ? link(string(layer), () => signal("layer", layer)) : null;
-  return h("p", { class: "aside warning", "data-code": code }, message || meaning(code), " ", target);
+  return h("p", { class: "aside warning", "data-code": code }, noticeText({ code, message, sourceRef, layer, details }), " ", target);
+}
+
+/** Say what the daemon warns of as a sentence; what stands behind a code there begins small and may be a mere name. */
+function noticeText({ code, message, sourceRef, layer, details }) {
+  if (code === "CONTEXT_MINIMUM_UNMET" && details) return string("minimumUnmet", string(layer), details.tokens, details.minimumTokens);
+  if (!message || message === sourceRef) return [meaning(code), message && `(${message})`].filter(Boolean).join(" ");
+  const said = /^[a-z]+[ ,;]/.test(message) ? message[0].toUpperCase() + message.slice(1) : message;
+  return /[.!?。！？…)）]$/u.test(said) ? said : said + string("fullStop");
 }
 
 when(["inspected", "failed", "language"], showHeadline);

@@ -20,17 +20,22 @@ let generation = 0;
 /** Inspect again soon; `cause` is `author` for what was done in this page, `elsewhere` for a file that changed. */
 export function refresh(cause = "author") {
   wanted = wanted === "author" ? wanted : cause;
-  if (!timer && !running) timer = setTimeout(start, Math.max(0, lastStart + PAUSE_MS - performance.now()));
+  if (!timer && !running) timer = setTimeout(start, rest());
 }
 
+const rest = () => Math.max(0, lastStart + PAUSE_MS - performance.now());
+
+/** Ask until nothing more is wanted. What was typed meanwhile is asked for before an answer is shown, so that the
+    daemon works while the page draws. */
 async function start() {
   timer = 0;
-  lastStart = performance.now();
-  const cause = wanted;
-  wanted = null;
-  running = inspect(cause);
-  await running;
+  let show = () => {};
+  do {
+    running = ask(show);
+    show = await running;
+  } while (wanted && !rest());
   running = null;
+  show();
   if (wanted) refresh(wanted);
 }
 
@@ -39,21 +44,33 @@ export async function settled() {
   while (running) await running;
 }
 
-async function inspect(cause) {
+/** Ask what the model sees now, then do some `work` while the daemon answers; return how to show the answer. */
+async function ask(work) {
+  lastStart = performance.now();
+  const cause = wanted;
+  wanted = null;
   await beforeInspect();
-  if (!place.projectId || !place.documentId || !isConnected()) return;
+  if (!place.projectId || !place.documentId || !isConnected()) return work;
   const mine = generation;
   const sent = request();
   setBusy(true);
-  const answer = await invoke("context:inspect", sent);
+  const pending = invoke("context:inspect", sent);
+  work();
+  const answer = await pending;
   setBusy(false);
-  if (mine !== generation || answer.error?.code === "DISCONNECTED") return;
-  if (!answer.ok) {
-    inspection.failure = { ...answer.error, request: sent };
-    signal("failed", answer.error);
+  const inspected = { at: new Date(), request: sent, result: answer.data };
+  return () => {
+    if (mine === generation && answer.error?.code !== "DISCONNECTED") show(inspected, answer, cause);
+  };
+}
+
+function show(inspected, { ok, error }, cause) {
+  if (!ok) {
+    inspection.failure = { ...error, request: inspected.request };
+    signal("failed", error);
     return;
   }
-  keep({ at: new Date(), request: sent, result: answer.data });
+  keep(inspected);
   signal("inspected", cause);
 }
 
@@ -72,7 +89,14 @@ function request() {
     ...(whatIf ? { whatIf } : {}),
     show: ["why", "coverage", "names", ...(place.tab === "prompt" ? ["prompt"] : [])],
     debugMode: true,
+    brief: true,
   };
+}
+
+/** Return all evidence on what is shown; null if there is none to have. */
+export async function wholeEvidence() {
+  const answer = await invoke("context:inspect", { ...inspection.shown.request, show: [], brief: false });
+  return answer.ok ? answer.data.trimEvidence : null;
 }
 
 /** Ask what would be, and show nothing of it; null if that cannot be. */
@@ -83,7 +107,7 @@ export async function preview(changes) {
 
 /** Explain what became of something. */
 export function explain(about) {
-  const { show, ...where } = request();
+  const { show, brief, ...where } = request();
   return invoke("context:explain", { ...where, about });
 }
 
@@ -101,6 +125,9 @@ function keep(inspected) {
   inspection.baseline ??= inspected;
   if (isIndexing(inspection.baseline.result)) inspection.baseline = withPassages(inspection.baseline, inspected.result);
 }
+
+/** Whether no prompt can be made, because there is more than fits. */
+export const isTooLarge = () => inspection.failure?.code === "CONTEXT_INPUT_TOO_LARGE";
 
 /** Whether passages may be missing because the index is still being built. */
 export const isIndexing = ({ notices }) => notices.some((one) => one.code === "RETRIEVAL_INDEXING");

@@ -58,7 +58,7 @@ async function openProject(projectId, from = {}) {
   // Watch first: a file that changes after it was read must not go unnoticed.
   const watch = await invoke("context:creonow:watch:start", { projectId });
   const [status] = await Promise.all([invoke("viewer:tree", { projectId }), loadSkills(), loadBudget(), loadRules(), loadSubjects()]);
-  setState({ watching: watch.ok, tree: status.ok ? status.data.exists : null });
+  setState({ watching: watch.ok, tree: status.ok ? status.data.exists : null, writes: status.ok && status.data.documentWrites });
   if (isSame && place.documentId) {
     await resend();
     if (!isScratch()) await fileChanged();
@@ -103,6 +103,13 @@ async function filesChanged(event) {
   await loadSubjects();
   signal("subjects-loaded");
   refresh("elsewhere");
+}
+
+/** Look at all files again, and try to watch them from now on. */
+async function watchAgain() {
+  const watch = await invoke("context:creonow:watch:start", { projectId: place.projectId });
+  setState({ watching: watch.ok });
+  await filesChanged({ projectId: place.projectId, watching: watch.ok, paths: [RULES, place.documentId] });
 }
 
 /** Show where the model sees the text, and which names it knows. */
@@ -190,6 +197,12 @@ function listen() {
     return undefined;
   });
   when("typed", () => refresh());
+  when("watch", watchAgain);
+  when("closed", () => {
+    clear();
+    clearMap();
+    showStates();
+  });
   when("source", showSource);
 }
 

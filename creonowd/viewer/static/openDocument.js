@@ -1,7 +1,7 @@
 // The document in the editor: read, followed when its file changes, and typed into as a scratch copy or the real file.
 
 import { titleOf } from "./bookMap.js";
-import { byId, button, fillChanged } from "./dom.js";
+import { byId, button, changeBetween, copyButton, fillChanged } from "./dom.js";
 import { errorText, string } from "./language.js";
 import { caret, editsOf, fileText, focusText, followText, openText, select, setText, textState } from "./manuscript.js";
 import { go, MASK, place } from "./place.js";
@@ -56,8 +56,8 @@ async function openDraft(draft, file, { cursor, anchor }) {
 }
 
 /** Begin a document that has no file yet; it is a scratch copy from the first key on. */
-export function beginDocument(documentId) {
-  Object.assign(open, { projectId: place.projectId, documentId, ...FRESH, base: { text: "", revision: "", length: 0, writable: false }, isNew: true, unsent: [], edits: [] });
+export function beginDocument(documentId, writable) {
+  Object.assign(open, { projectId: place.projectId, documentId, ...FRESH, base: { text: "", revision: "", length: 0, writable }, isNew: true, unsent: [], edits: [] });
   openText("");
   go({ documentId, cursor: 0, anchor: 0 });
   signal("document", documentId);
@@ -68,8 +68,18 @@ export function beginDocument(documentId) {
 export async function discardScratch() {
   await closeScratch();
   Object.assign(open, { edits: [], unsent: [] });
+  if (open.isNew) return closeNew();
   await openDocument(open.documentId, caret());
   focusText();
+}
+
+/** Close a document that never had a file. */
+function closeNew() {
+  Object.assign(open, { documentId: "", ...FRESH });
+  openText("");
+  go({ documentId: "", cursor: 0, anchor: 0 });
+  showHead();
+  signal("closed");
 }
 
 /** Keep what was typed for when the author comes back to this document; the daemon forgets it until then. */
@@ -98,9 +108,8 @@ function inTurn(work) {
 }
 
 async function sync() {
+  takeTyped();
   const { documentId, version, edits } = open;
-  edits.push(...open.unsent.flatMap(editsOf));
-  open.unsent = [];
   const upTo = edits.length;
   if (upTo === open.synced && (version || !open.isNew)) return;
   const from = version ? { baseVersion: version, edits: edits.slice(open.synced) } : fromTheFile();
@@ -109,6 +118,12 @@ async function sync() {
   if (answer.ok) Object.assign(open, { version: version + 1, synced: upTo });
   else if (answer.error.code !== "DISCONNECTED") toast(errorText(answer.error));
   showHead();
+}
+
+/** Note what was typed since the last time as edits of the file. */
+function takeTyped() {
+  open.edits.push(...open.unsent.flatMap(editsOf));
+  open.unsent = [];
 }
 
 /** All that was typed, as edits of the file: a whole text would put masks in the place of secrets. Of a file that has
@@ -135,7 +150,7 @@ export async function fileChanged(paths = [open.documentId]) {
 
 async function follow() {
   const { documentId, edits } = open;
-  const answer = await invoke("context:document:read", { projectId: place.projectId, documentId });
+  const answer = await invoke("context:document:read", { projectId: place.projectId, documentId, onDisk: isScratch() });
   if (open.edits !== edits || !answer.ok || answer.data.revision === open.base?.revision) return;
   if (edits.length || open.unsent.length) open.movedOn = true;
   else {
@@ -153,45 +168,65 @@ async function save() {
 
 /** Write the edits of now; those that come while the file is written belong to the file as it is then. */
 async function write() {
-  const { documentId, base, edits } = open;
-  const saved = edits.slice();
-  if (!saved.length) return undefined;
-  if (saved.some((one) => one.text.includes(MASK))) return toast(string("maskTyped"));
+  const { documentId, base, edits, isNew } = open;
   const target = { projectId: place.projectId, documentId };
-  const answer = await invoke("context:document:write", { ...target, revision: base.revision, edits: saved });
+  const now = open.movedOn ? await invoke("context:document:read", { ...target, onDisk: true }) : null;
+  if (now && !now.ok) return toast(errorText(now.error));
+  takeTyped();
+  const count = edits.length;
+  if (!count) return undefined;
+  const change = now ? over(now.data) : { revision: base.revision, edits: edits.slice() };
+  if (change.edits.some((one) => one.text.includes(MASK))) return toast(string("maskTyped"));
+  const answer = await invoke("context:document:write", { ...target, ...change });
   if (!answer.ok) return toast(errorText(answer.error));
   await invoke("context:document:close", target);
   const read = await invoke("context:document:read", target);
   if (open.edits !== edits) return undefined;
-  edits.splice(0, saved.length);
-  Object.assign(open, { version: 0, synced: 0, base: read.ok ? read.data : base, movedOn: false });
+  edits.splice(0, count);
+  Object.assign(open, { version: 0, synced: 0, base: read.ok ? read.data : base, movedOn: false, isNew: false });
   showHead();
   focusText();
   return toast(string("savedFile"), async () => {
     const isBack = await takeBack(answer.data.undo);
-    await fileChanged();
+    if (isBack && isNew) await unmake(documentId);
+    else await fileChanged();
     return isBack;
   });
+}
+
+/** Put the author's text in the place of what the file has now. */
+function over({ text, revision }) {
+  const edit = changeBetween(text, fileText());
+  return { revision, edits: edit ? [edit] : [] };
+}
+
+/** The file that was made is gone again: its text is a draft, as before. */
+async function unmake(documentId) {
+  if (open.documentId !== documentId) return;
+  takeTyped();
+  Object.assign(open, FRESH, { base: { text: "", revision: "", length: 0, writable: true }, isNew: true, edits: [{ from: 0, to: 0, text: fileText() }] });
+  await sendTyped();
 }
 
 /** Show the name of the document, what kind of copy this is, and what can be done with it. */
 export function showHead() {
   byId("document-title").textContent = open.documentId && titleOf(open.documentId);
   let text = "";
-  if (open.problem) text = errorText(open.problem);
-  else if (open.version && open.movedOn) text = string("fileMovedOn");
+  if (open.version && open.movedOn) text = string("fileMovedOn");
   else if (open.version) text = string(open.isNew ? "scratchNew" : "scratch");
   else if (open.base?.secrets?.length) text = string("secretsMasked", open.base.secrets.length);
   byId("text-note").textContent = text;
   byId("text-note").dataset.state = open.version ? "scratch" : "file";
-  fillChanged(byId("text-actions"), [open.version > 0, open.base?.writable, open.isNew], actions);
+  fillChanged(byId("text-actions"), [open.version > 0, open.base?.writable, open.isNew, open.movedOn, open.documentId], actions);
 }
 
 function actions() {
   if (!open.version) return [];
   const discard = button(string("discard"), discardScratch, { class: "small" });
-  if (open.base.writable) return [button(string("saveFile"), save, { class: "small primary", id: "save-file" }), discard];
-  return open.isNew ? [] : [button(string("howToSave"), () => toast(string("howToSaveDo")), { class: "link" }), discard];
+  const label = open.isNew ? string("saveNew", open.documentId) : string(open.movedOn ? "saveMine" : "saveFile");
+  if (open.base.writable) return [button(label, save, { class: "small primary", id: "save-file" }), discard];
+  const copy = copyButton(string("copy"), fileText, { class: "small", done: string("copied"), failed: string("copyFailed") });
+  return [copy, button(string("howToSave"), () => toast(string("howToSaveDo")), { class: "link" }), discard];
 }
 
 addEventListener("beforeunload", (event) => {

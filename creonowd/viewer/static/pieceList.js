@@ -6,7 +6,7 @@ import { byId, byKey, button, copyButton, fill, h, marked, patch, withBars } fro
 import { eye } from "./card.js";
 import { inspection } from "./inspection.js";
 import { locale, string } from "./language.js";
-import { charactersOf, isIn, isLeftOut, LAYERS, missingOf, nameOf, oneLine, piecesOf, pinRefOf, sizeOf, whyOf } from "./pieces.js";
+import { charactersOf, fileOf, isIn, isLeftOut, LAYERS, missingOf, nameOf, oneLine, piecesOf, pinRefOf, sizeOf, whyOf } from "./pieces.js";
 import { address, GENERAL, go, note, pin, place } from "./place.js";
 import { signal } from "./signals.js";
 import { toast } from "./undo.js";
@@ -111,7 +111,7 @@ function box(piece, tab, sought, result) {
 
 /** Show how the text of a piece begins below its heading; data begins with nothing that an author would read. */
 function previewText(piece) {
-  const begins = oneLine(piece.content.replace(/^#+ .*\n*/, ""), 110);
+  const begins = oneLine(piece.content.replace(/^#+ .*\n*/, "").replace(/^[-*] /gm, ""), 110);
   const isRead = begins && nameOf(piece) !== begins && !/^[[{]/.test(begins);
   return isRead ? h("span", { class: "piece-preview" }, begins) : null;
 }
@@ -153,9 +153,10 @@ export function readWhole() {
 function body(piece, sought) {
   const { content, sourceRef, document } = piece;
   const text = sought ? marked(content, sought) : withBars(content);
+  const isNamed = nameOf(piece) === content.trim(); // a rule is its own name
   return h("div", { class: "piece-body" },
-    content ? h("div", { class: "piece-text", tabindex: "0", role: "group", "aria-label": nameOf(piece) }, ...text) : h("div", { class: "piece-text" }),
-    h("p", { class: "piece-foot" }, h("code", { class: "path" }, sourceRef), piece.action === "trimmed" ? h("span", { class: "faint" }, string("characters", charactersOf(piece))) : null,
+    content && !isNamed ? h("div", { class: "piece-text", tabindex: "0", role: "group", "aria-label": nameOf(piece) }, ...text) : h("div", { class: "piece-text" }),
+    h("p", { class: "piece-foot" }, h("code", { class: "path" }, fileOf(piece)), piece.action === "trimmed" ? h("span", { class: "faint" }, string("characters", charactersOf(piece))) : null,
       content ? copyButton(string("copy"), () => content, { class: "link", done: string("copied"), failed: string("copyFailed") }) : null,
       document ? button(string("showInText"), () => signal("open", { documentId: document.documentId, cursor: document.to, anchor: document.from }), { class: "link" }) : null,
       button(string("askAbout"), () => signal("ask", sourceRef), { class: "link" }),

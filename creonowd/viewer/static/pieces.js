@@ -12,15 +12,17 @@ const sets = new WeakMap();
 /** Return every piece of an inspection in the order of the prompt, those that are left out included. */
 export const piecesOf = (result) => setOf(result).pieces;
 
-/** Return the pieces of one source. */
-export const piecesFrom = (result, sourceRef) => setOf(result).bySource.get(sourceRef) ?? [];
+/** Return the pieces of one source; those of a file are all that were made of it. */
+export const piecesFrom = (result, sourceRef) => setOf(result).bySource.get(sourceRef) ?? setOf(result).byFile.get(sourceRef) ?? [];
 
 /** An inspection is asked for its pieces by every part of the page, so they are made once. */
 function setOf(result) {
   if (!sets.has(result)) {
     const pieces = LAYERS.flatMap((layer) => ofLayer(result, layer));
     const closer = pieces.filter((one) => one.layer === "retrieved" && one.rule === "score" && isIn(one)).length;
-    sets.set(result, { pieces, bySource: Map.groupBy(pieces, (one) => one.sourceRef), closer });
+    const parts = pieces.filter((one) => one.sourceRef.startsWith(".creonow/") && one.sourceRef.includes("#"));
+    const byFile = Map.groupBy(parts, (one) => one.sourceRef.replace(/#.*$/, ""));
+    sets.set(result, { pieces, bySource: Map.groupBy(pieces, (one) => one.sourceRef), byFile, closer });
   }
   return sets.get(result);
 }
@@ -30,14 +32,14 @@ function ofLayer(result, layer) {
   const seen = new Map();
   const sizes = new Map();
   for (const one of result.trimEvidence) {
-    if (one.layer !== layer) continue;
+    if (one.layer !== layer || one.action !== "trimmed") continue;
     if (!sizes.has(one.sourceRef)) sizes.set(one.sourceRef, []);
     sizes.get(one.sourceRef).push(one);
   }
   return result.layersDetail[layer].fragments.map((fragment) => {
     const nth = seen.get(fragment.sourceRef) ?? 0;
     seen.set(fragment.sourceRef, nth + 1);
-    const size = sizes.get(fragment.sourceRef)?.[nth];
+    const size = fragment.action === "trimmed" ? sizes.get(fragment.sourceRef)?.shift() : undefined;
     return { ...fragment, layer, nth, size, address: `${layer}:${fragment.sourceRef}${nth ? `:${nth}` : ""}` };
   });
 }
@@ -69,6 +71,9 @@ export function oneLine(text, length) {
   return head.length < line.length ? `${head}…` : head;
 }
 
+/** Return where a piece stands, as an author would name the file; ids of rules are for programs. */
+export const fileOf = ({ sourceRef }) => sourceRef.replace(/#con_.*$/, "");
+
 /** Say in a sentence why a piece is in, shortened or left out. */
 export function whyOf(piece, result) {
   if (piece.rule === "score" && piece.action === "dropped") return string("closerPassages", setOf(result).closer);
@@ -95,7 +100,7 @@ export const missingOf = (piece) => (piece.fitsWith === undefined ? "" : string(
 
 /** Return what *pin* means for a piece: its source, or nothing where a pin makes no sense. */
 export function pinRefOf(piece) {
-  const pinnable = ["passage", "person", "note", "document", "previous"].includes(piece.kind);
+  const pinnable = ["passage", "person", "note", "thread", "document", "previous"].includes(piece.kind);
   return pinnable && piece.rule !== "future" && piece.rule !== "unreadable" ? piece.sourceRef : "";
 }
 

@@ -27,7 +27,8 @@ export function askField() {
 export async function ask(about, shownAs) {
   if (!about.trim()) return close();
   signal("pane", "ask");
-  byId("question").value = shownAs ?? subjects().find((one) => one.sourceRef === about)?.name ?? about;
+  const known = subjects().find((one) => one.sourceRef === about);
+  byId("question").value = shownAs ?? (known ? nameOf(known) : about);
   hideCompletions();
   state.about = about;
   return again();
@@ -158,15 +159,16 @@ function mention(name) {
 function showHints() {
   const named = subjects().filter((one) => one.inject);
   const offered = [...named.filter((one) => stateOf(one.sourceRef) !== "seen"), ...named.filter((one) => stateOf(one.sourceRef) === "seen")].slice(0, HINTS);
-  fill(byId("hints"), h("p", {}, string("askHint")), h("p", { class: "row" }, ...offered.map((one) => button(one.name, () => choose(one), { class: "small" }))));
+  fill(byId("hints"), h("p", {}, string("askHint")), h("p", { class: "row" }, ...offered.map((one) => button(nameOf(one), () => choose(one), { class: "small" }))));
 }
 
-/** Offer what begins with the words typed so far, then what holds them. */
+/** Offer what begins with the words typed so far, then what has a word that does, then what holds them. */
 function complete() {
   const sought = byId("question").value.trim().toLowerCase();
-  const names = (one) => [one.name, ...(one.aliases ?? [])].map((name) => name.toLowerCase());
-  const rank = (one) => (names(one).some((name) => name.startsWith(sought)) ? 0 : names(one).some((name) => name.includes(sought)) ? 1 : 2);
-  state.items = sought ? subjects().map((one) => [rank(one), one]).filter(([found]) => found < 2).sort(([one], [two]) => one - two).map(([, one]) => one).slice(0, SHOWN) : [];
+  const names = (one) => [nameOf(one), one.name, ...(one.aliases ?? [])].map((name) => name.toLowerCase());
+  const ways = [(name) => name.startsWith(sought), (name) => name.includes(` ${sought}`), (name) => name.includes(sought)];
+  const rank = (one) => ways.findIndex((way) => names(one).some(way));
+  state.items = sought ? subjects().map((one) => [rank(one), one]).filter(([found]) => found >= 0).sort(([one], [two]) => one - two).map(([, one]) => one).slice(0, SHOWN) : [];
   state.chosen = -1;
   showCompletions();
 }
@@ -180,7 +182,7 @@ function showCompletions() {
     onpointerdown: (event) => {
       event.preventDefault();
       choose(one);
-    } }, h("span", {}, one.name), h("span", { class: "faint" }, string(`kind ${one.kind}`)))));
+    } }, h("span", {}, nameOf(one)), h("span", { class: "faint" }, string(`kind ${one.kind}`)))));
 }
 
 function hideCompletions() {
@@ -189,7 +191,7 @@ function hideCompletions() {
   showCompletions();
 }
 
-const choose = (one) => ask(one.sourceRef, one.name);
+const choose = (one) => ask(one.sourceRef, nameOf(one));
 
 function pressed(event) {
   const count = state.items.length;

@@ -66,7 +66,7 @@ const allButton = (box, count) => button(string("showAll", count), () => {
 function row(item, at) {
   const isLocked = item.source === "kg";
   const draft = drafts.get(item.id);
-  const field = h("input", { "data-key": item.id, "aria-label": string("ruleNumber", at + 1), value: draft?.text ?? item.text, disabled: isLocked,
+  const field = ruleField({ "data-key": item.id, "aria-label": string("ruleNumber", at + 1), value: draft?.text ?? item.text, disabled: isLocked,
     oninput: () => {
       setDraft(item.id, field.value, item.text);
       saveButton.hidden = !drafts.has(item.id);
@@ -89,10 +89,21 @@ function deletedRow(id) {
 }
 
 function newRow() {
-  const field = h("input", { id: "new-rule", "aria-label": string("newRule"), placeholder: string("newRule"),
+  const field = ruleField({ id: "new-rule", "aria-label": string("newRule"), placeholder: string("newRule"),
     value: drafts.get(NEW)?.text ?? "", oninput: () => setDraft(NEW, field.value, "") });
   const add = () => field.value.trim() && write("constraints:create", { constraint: { text: field.value } }, NEW);
   return h("form", { class: "item", onsubmit: submits(add) }, field, h("button", { type: "submit", class: "small" }, string("add")));
+}
+
+/** Make the field of a rule, as high as its text; Enter saves it. */
+function ruleField({ value, ...attributes }) {
+  const field = h("textarea", { rows: "1", ...attributes, onkeydown: (event) => {
+    if (event.key !== "Enter" || event.isComposing) return;
+    event.preventDefault();
+    field.form.requestSubmit();
+  } });
+  field.value = value;
+  return field;
 }
 
 const submits = (work) => (event) => {

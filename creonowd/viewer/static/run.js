@@ -105,12 +105,12 @@ function verdict({ verdict: { violations, unchecked }, provider, usage }) {
   const rules = brokenRules();
   const read = usage.inputTokens === undefined ? "" : string("readFromCache", usage.cacheReadTokens ?? 0, usage.inputTokens);
   return [
+    provider === "fake" ? h("p", { class: "warn-text" }, string("fake"), " ", button(string("openAi"), () => signal("drawer", "ai-box"), { class: "link" })) : null,
     h("p", { class: violations.length ? "bad" : "good", id: "verdict" }, violations.length ? string("violations", rules.length) : string("passed"),
       unchecked.length ? ` · ${string("unchecked", unchecked.length)}` : ""),
     rules.length ? h("ul", { class: "broken" }, ...rules.slice(0, SHOWN).map((rule) => h("li", {}, rule, ...quotesOf(rule)))) : null,
     unchecked.length ? h("details", {}, h("summary", {}, string("uncheckedWhy")), h("ul", {}, ...unchecked.slice(0, 20).map((one) => h("li", {}, `${one.constraint} — ${one.reason}`)))) : null,
     read ? h("p", { class: "faint" }, read) : null,
-    provider === "fake" ? h("p", { class: "faint" }, string("fake"), " ", button(string("openAi"), () => signal("drawer", "ai-box"), { class: "link" })) : null,
   ];
 }
 

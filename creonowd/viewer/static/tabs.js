@@ -55,7 +55,8 @@ function isBeingRead() {
   const box = byId(place.tab);
   const selection = getSelection();
   const isSelected = !selection.isCollapsed && box.contains(selection.anchorNode);
-  return box.scrollTop > 0 || isSelected || (box !== document.activeElement && box.contains(document.activeElement));
+  const isScrolled = [box, byId("panel")].some((one) => one.scrollTop > 0); // on a phone the panel scrolls
+  return isScrolled || isSelected || (box !== document.activeElement && box.contains(document.activeElement));
 }
 
 /** Show a new prompt; one that a change elsewhere made waits for the author, if there is something to wait for. */
