@@ -48,10 +48,10 @@ def message_cost(message: Message, count: CountText) -> int:
 class SummaryPolicy(Model):
     """How many rounds stay, and from which share of the budget on older ones are summarised.
 
-    After a summary `keep` rounds stay in full; the rounds that come then stay as well, until the
-    prompt reaches that share again. Were the oldest summarised with every turn, no byte behind the
-    summary would ever be reused: 55 % of a prompt instead of 91 % (`scripts/bench history`). A summary may have `summary_tokens`, or `summary_share` of the
-    tokens of its rounds, but no more than `most_tokens`.
+    After a summary `keep` rounds stay in full; later rounds stay as well, until the prompt reaches
+    that share again. If every turn summarised the oldest round, no byte behind the summary would be
+    reused: 55 % of a prompt instead of 91 % (`scripts/bench history`). A summary may have
+    `summary_tokens`, or `summary_share` of the tokens of its rounds, but no more than `most_tokens`.
     """
 
     keep: int
@@ -126,10 +126,10 @@ def summary_cut(
     first, cut = _last_cut(rounds, threshold, costs)
     for one in rounds[first:]:
         cost = costs.of_round(one)
-        cut = _move(cut, rounds, one.index, cost.request, threshold=threshold, costs=costs)
+        cut = _advance_cut(cut, rounds, one.index, cost.request, threshold=threshold, costs=costs)
         cut = cut._replace(recent=cut.recent + cost.total)
         one.remember(_cut_key(one.index, threshold, costs), cut)
-    return _move(cut, rounds, len(rounds), request, threshold=threshold, costs=costs)
+    return _advance_cut(cut, rounds, len(rounds), request, threshold=threshold, costs=costs)
 
 
 def _last_cut(
@@ -146,7 +146,7 @@ def _cut_key(index: int, threshold: SummaryThreshold, costs: Costs) -> tuple[Sum
     return threshold, bisect_right(costs.stored, index)
 
 
-def _move(
+def _advance_cut(
     cut: SummaryCut,
     rounds: Sequence[Round],
     turn: int,
@@ -188,7 +188,7 @@ class Piece:
         return 0 if self.dropped else self._tokens
 
     def mark(self, rule: Step, before: tuple[int, int]) -> None:
-        """Say that the message was shortened before it became a piece, and its size before that."""
+        """Record that the message was shortened before it became a piece, and its size before that."""
         self._rule, self._before = rule, before
 
     def replace(self, message: Message, rule: Step, count: CountText) -> None:
@@ -349,7 +349,7 @@ def _drop_oldest(draft: Draft, step: Step) -> None:
 
 
 def _shorten_messages(draft: Draft) -> None:
-    """Show what users and the model wrote by head and tail, the longest first."""
+    """Replace messages of the user and the model by their head and tail, the longest first."""
     messages = [p for p in draft.of(Part.RECENT_MESSAGES) if p.message.role is not Speaker.TOOL]
     for piece in sorted(messages, key=lambda p: -len(p.message.content)):
         content = piece.message.content

@@ -95,7 +95,7 @@ class History(Model):
         """Warnings of lines that were lost."""
         damaged = Caution(
             code=WarningCode.HISTORY_DAMAGED_LINE,
-            said=same_wording(str(self.damaged)),
+            wording=same_wording(str(self.damaged)),
             details=(("lines", self.damaged),),
         )
         return [
@@ -123,11 +123,11 @@ class Histories:
             return await self.current(key)
 
     def lock(self, key: HistoryKey) -> anyio.Lock:
-        """Return the lock that who changes a history holds."""
+        """Return the lock to hold while a history is changed."""
         return self._locks.setdefault(key, anyio.Lock())
 
     def summary_lock(self, key: HistoryKey) -> anyio.Lock:
-        """Return the lock that who summarises rounds holds; the history may change meanwhile."""
+        """Return the lock to hold while rounds are summarised; the history may change meanwhile."""
         return self._summary_locks.setdefault(key, anyio.Lock())
 
     async def append(self, key: HistoryKey, messages: Sequence[Message]) -> History:
@@ -307,14 +307,14 @@ async def keep_result(intake: Intake, key: ConversationKey | None, result: ToolR
     observation, summary = await call_in_thread(_compress, intake, result)
     if key is None or observation.form is Form.EMPTY:
         return KeptText(summary, observation)
-    about = NewFileInfo(
+    info = NewFileInfo(
         kind=Kind.ARTIFACT,
         hint=tool_summary.headline_of(summary),
         origin=Origin.TOOL,
         mime_type="application/json" if observation.form is Form.JSON else "text/plain",
         key=None if result.call_id is None else result.call_id[:MAX_KEY_LENGTH],
     )
-    put = await _put(intake.files, key, observation.text, about)
+    put = await _put_result(intake.files, key, observation.text, info)
     return KeptText(tool_summary.with_ref(summary, put.ref.id), observation, put.ref, put.preview)
 
 
@@ -334,13 +334,13 @@ async def put_message(
 ) -> PutResult:
     """Put a text over the inline limits into a context file, once however often it is sent."""
     digest = sha256(content.encode("utf-8", "replace")).hexdigest()[:24]
-    about = NewFileInfo(
+    info = NewFileInfo(
         kind=Kind.HISTORY,
         hint=f"{role}: {one_line(content, 80)}",
         origin=Origin.ARCHIVE,
         key=f"message-{digest}",
     )
-    return await files.put(key, content, about)
+    return await files.put(key, content, info)
 
 
 def _compress(intake: Intake, result: ToolResult) -> tuple[Observation, str]:
@@ -365,17 +365,17 @@ async def _is_summary(intake: Intake, key: ConversationKey, content: Any) -> boo
     return True
 
 
-async def _put(
-    files: ContextFiles, key: ConversationKey, text: str, about: NewFileInfo
+async def _put_result(
+    files: ContextFiles, key: ConversationKey, text: str, info: NewFileInfo
 ) -> PutResult:
     """Put a file under its call's id; an id that is taken gets the content's hash as a suffix."""
     try:
-        return await files.put(key, text, about)
+        return await files.put(key, text, info)
     except DaemonError as error:
-        if error.code is not ErrorCode.CONFLICT or about.key is None or "id" not in error.details:
+        if error.code is not ErrorCode.CONFLICT or info.key is None or "id" not in error.details:
             raise
     digest = sha256(text.encode()).hexdigest()[:16]
-    return await files.put(key, text, about._replace(key=f"{about.key[:200]}-{digest}"))
+    return await files.put(key, text, info._replace(key=f"{info.key[:200]}-{digest}"))
 
 
 def _prepare(intake: Intake, message: Message) -> Message:
@@ -402,16 +402,16 @@ def redact_name(name: str | UnsetType, redactor: Redactor) -> str | UnsetType:
 
 
 def _redact_call(call: ToolCall, redactor: Redactor, root: str) -> ToolCall:
-    given = without_root(call.arguments, root)
+    arguments = without_root(call.arguments, root)
     name = redactor.redact(call.name).text
-    return replace(call, name=name, arguments=_redact_arguments(given, redactor))
+    return replace(call, name=name, arguments=_redact_arguments(arguments, redactor))
 
 
-def _redact_arguments(given: Any, redactor: Redactor) -> Any:
-    if not isinstance(given, str):
-        return redact_json(given, redactor)
-    value = parse_json(given)
+def _redact_arguments(arguments: Any, redactor: Redactor) -> Any:
+    if not isinstance(arguments, str):
+        return redact_json(arguments, redactor)
+    value = parse_json(arguments)
     clean = None if value is None else redact_json(value, redactor)
     if value is None or clean == value:
-        return redactor.redact(given).text
+        return redactor.redact(arguments).text
     return msgspec.json.encode(clean).decode()

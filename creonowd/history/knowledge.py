@@ -1,8 +1,8 @@
 """Key knowledge: the sentences of a conversation that decide, constrain, explain or give a figure.
 
-A sentence is weighed by the words in it; a later decision about the same thing replaces the
-earlier one. A round in which the user changes their mind replaces what was said in the round that
-it is about, even where the sentences differ. Nothing here is understood: what is kept is quoted.
+The weight of a sentence depends on the words in it; a later decision about the same thing replaces
+the earlier one. A round in which the user changes their mind replaces all that was kept of the round
+that it corrects, even where the sentences differ. Sentences are quoted and never reworded.
 """
 
 import re
@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from creonowd.text import late_pattern
 from creonowd.tokens.boundaries import sentences
 from creonowd.tokens.truncate import clip, one_line
 
@@ -20,20 +21,23 @@ LONGEST_WEIGHED = 400
 LONGEST_TOPIC = 1_500
 MOST_PER_MESSAGE = 12
 MOST_FACTS = 400
-ENOUGH = 1.0
-STATEMENT = 0.5
-REQUEST = -1.0
-MUCH_SAID = 12
-ENOUGH_FOR_FIGURE = 4
-LINKED = 1.0
-LINKED_SHARE = 0.1
-SAME_THING = 0.45
-SAME_THING_IF_CHANGED = 0.25
+LEAST_WEIGHT = 1.0
+STATEMENT_WEIGHT = 0.5
+REQUEST_WEIGHT = -1.0
+TERMS_OF_FULL_WEIGHT = 12
+TERMS_BESIDE_FIGURE = 4
+# A correction is about a round if they share such a part of its topic, and the shared words are
+# rare enough: each counts one divided by the number of rounds that have it.
+LEAST_SHARED_TOPIC = 0.1
+LEAST_LINK = 1.0
+# From such a share of common terms on, two facts are about one thing, or say the same.
+SAME_SUBJECT = 0.45
+SAME_SUBJECT_IF_CHANGED = 0.25
 SAME_WORDS = 0.8
 
-_FENCE = re.compile(r"[ \t]*(?:```|~~~)")
-_BULLET = re.compile(r"^[ \t]*(?:[-*•>]|\d{1,3}[.)、]|#{1,6})[ \t]+")
-_DECISION = re.compile(
+_FENCE = late_pattern(r"[ \t]*(?:```|~~~)")
+_BULLET = late_pattern(r"^[ \t]*(?:[-*•>]|\d{1,3}[.)、]|#{1,6})[ \t]+")
+_DECISION = late_pattern(
     r"\b(?:must(?:n['’]t)?|shall|should(?:n['’]t)?|never|always|do not|don['’]t|cannot|can['’]t"
     r"|required?|requires|decided?|decision|agreed?|from now on|stick (?:to|with)|let['’]s (?:use|go with|keep)"
     r"|we(?:['’]ll| will)? (?:use|keep|go with|call|name)|is called|are called|only (?:if|when|after|by|for|the)"
@@ -42,7 +46,7 @@ _DECISION = re.compile(
     r"|以.{1,20}为准|应当|应该|要求|绝不|永远|始终|从此|就叫|名叫|叫做|改名|设定为|默认",
     re.IGNORECASE,
 )
-_CHANGE = re.compile(
+_CHANGE = late_pattern(
     r"\b(?:instead(?: of)?|rather than|change[ds]? (?:it )?(?:to|from)|switch(?:ed)? to|replaced? (?:by|with)"
     r"|scrap that|forget (?:that|what)|on second thought|not .{1,30}? but|was wrong|correction|renamed?|moved? to"
     r"|chang(?:e|ed|ing) (?:my|our) minds?|after all|from now on|make (?:it|that|them)"
@@ -51,48 +55,48 @@ _CHANGE = re.compile(
     r"|改主意|改变主意|想了一夜|想了想|还是.{1,12}吧|太[长短高低多少大小快慢早晚]了?|太(?:明显|复杂|简单)",
     re.IGNORECASE,
 )
-_CAUSE = re.compile(
+_CAUSE = late_pattern(
     r"\b(?:because|root cause|cause[ds]?(?: by)?|due to|the reason|turned out|turns out|that['’]s why|so that"
     r"|the (?:bug|problem|issue|culprit) (?:is|was)|fixed by|fix(?:es|ed)?|resolved by|works now|fails? (?:when|if|since|because|with))\b"
     r"|因为|由于|原因|根因|结论|导致|所以|原来是|症结|修好|解决|修复|真相",
     re.IGNORECASE,
 )
-_FAILURE = re.compile(
+_FAILURE = late_pattern(
     r"\b(?:error|exception|traceback|failed|failure|timeout|refused|denied|[45]\d\d (?:error|status))\b"
     r"|报错|失败|异常|出错|超时|拒绝",
     re.IGNORECASE,
 )
-_FIGURE = re.compile(
+_FIGURE = late_pattern(
     r"\d[\d,.]*[ ]?(?:ms|s|min|h|hours?|minutes?|seconds?|days?|weeks?|years?|%|percent|[KMG]i?B|bytes?|px|tokens?|words?"
     r"|characters?|lines?|chapters?|rounds?|req(?:uest)?s?|times?|°|km|m\b|cm|kg|yuan|dollars?|字|章|节|人|年|岁|次|天|日|月|"
     r"元|块|两|里|米|公里|页|行|条|个|名|点|分|秒|小时|回|卷|封|枚|号|级)"
     r"|[一二三四五六七八九十百千万两]{1,6}(?:字|章|节|人|年|岁|次|天|日|元|两|里|米|页|条|个|名|点|回|卷|封|枚|号)"
     r"|\b\d{2,}\b|\bv?\d+\.\d+",
 )
-_CODE = re.compile(
+_CODE = late_pattern(
     r"`[^`\n]{1,80}`|\b[a-z]+_[a-z0-9_]+\b|\b[a-z]+[A-Z]\w+\b|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b"
     r"|\b[\w.-]+/[\w./-]+\b|(?<!\w)--?[a-z][\w-]+|\b\w+\(\)|\b\w+\.(?:py|ts|js|md|json|toml|yaml|sql|rs|go)\b"
 )
-_ADDRESS = re.compile(r"\bhttps?://\S+")
-_NAME = re.compile(
+_ADDRESS = late_pattern(r"\bhttps?://\S+")
+_NAME = late_pattern(
     r"[「『《“\"][^」』》”\"\n]{1,30}[」』》”\"]|(?<=[a-z,] )[A-Z][a-z]{2,}(?: [A-Z][a-z]+)?"
 )
-_OFFER = re.compile(
+_OFFER = late_pattern(
     r"\b(?:anything else|if you (?:like|want|wish)|(?:shall|should) I (?:go on|continue|proceed)|let me know|want me to)\b"
     r"|还有别的|要的话|需要的话|要不要(?:继续|接着)|要(?:继续|接着)",
     re.IGNORECASE,
 )
-_LOG_LINE = re.compile(
+_LOG_LINE = late_pattern(
     r"\[?\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d|(?:INFO|DEBUG|WARN(?:ING)?)\b"
 )
-_QUESTION = re.compile(r"[?？]\s*[」』”\"']?\s*\Z|(?:吗|呢)[。.]?\s*\Z")
-_SMALL_TALK = re.compile(
+_QUESTION = late_pattern(r"[?？]\s*[」』”\"']?\s*\Z|(?:吗|呢)[。.]?\s*\Z")
+_SMALL_TALK = late_pattern(
     r"(?:sure|ok(?:ay)?|thanks?|thank you|great|got it|done|will do|sounds good|of course|no problem|perfect|nice|alright"
     r"|hi|hello|hey|good (?:morning|evening)|welcome|you['’]re welcome|enjoy|hm+|one second"
     r"|好的|好|收到|明白|没问题|谢谢|辛苦|可以|行|嗯|当然|你好|您好|不客气|不急)[\s,.!，。！~]*\Z",
     re.IGNORECASE,
 )
-_REQUEST = re.compile(
+_REQUEST = late_pattern(
     r"\A(?:(?:please|now|then|and|ok(?:ay)?|hi|also|can you|could you|would you|will you)[ ,]+){0,3}"
     r"(?:rename|format|run|show|read|look|find|search|count|fix|add|try|give|check|open|list|explain|tell me|go on|continue"
     r"|bump|smooth|compare|review|write down|draft)\b"
@@ -100,14 +104,14 @@ _REQUEST = re.compile(
     r"|一下[。.]?\Z|\A把.{1,40}(?:看看|顺一顺)",
     re.IGNORECASE,
 )
-_INTENTION = re.compile(
+_INTENTION = late_pattern(
     r"\b(?:next(?: step)?(?:,| is|:| I| we)|I(?:['’]ll| will| am going to)|we(?:['’]ll| will)|then I|remaining|still (?:to do|need)"
     r"|to ?do|left to do|after that|tomorrow)\b|接下来|下一步|然后|随后|还要|还需|待办|剩下|下一章|之后再|明天",
     re.IGNORECASE,
 )
-_ENDS_IN_QUOTATION = re.compile(r"(?<![。！？!?…])[」』]+\s*\Z")
-_NUMERAL = re.compile(r"\d[\d,.]*|[一二三四五六七八九十百千万两]+")
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_']+|[\u3400-\u9fff]+")
+_ENDS_IN_QUOTATION = late_pattern(r"(?<![。！？!?…])[」』]+\s*\Z")
+_NUMERAL = late_pattern(r"\d[\d,.]*|[一二三四五六七八九十百千万两]+")
+_WORD = late_pattern(r"[A-Za-z][A-Za-z0-9_']+|[\u3400-\u9fff]+")
 _COMMON = frozenset(
     re.findall(
         r"\S+",
@@ -144,13 +148,13 @@ class Fact(NamedTuple):
 def facts_in(text: str, round_index: int, *, by_user: bool) -> list[Fact]:
     """Return the sentences of a message that are worth keeping, in their order."""
     found: list[Fact] = []
-    logged = False
+    has_log_line = False
     for sentence in _sentences(text[:LONGEST_TEXT]):
         weight = weigh(sentence, by_user=by_user)
-        if weight >= ENOUGH and _LOG_LINE.match(sentence):
-            # One line of a log says what kind it is; the others are in the archive.
-            weight, logged = (0.0 if logged else weight), True
-        if weight >= ENOUGH:
+        if weight >= LEAST_WEIGHT and _LOG_LINE.match(sentence):
+            # Of a log one line is kept; the others are in the archive.
+            weight, has_log_line = (0.0 if has_log_line else weight), True
+        if weight >= LEAST_WEIGHT:
             shown = clip(sentence, LONGEST)
             changes = _CHANGE.search(sentence[:LONGEST_WEIGHED]) is not None
             found.append(Fact(shown, weight, round_index, terms_of(shown), changes))
@@ -166,33 +170,33 @@ def facts_of_round(request: str, replies: Sequence[str], round_index: int) -> tu
     if not found:
         return ()
     topic = topic_of(" ".join(text[:LONGEST_TOPIC] for text in (request, *replies)))
-    corrects = changes_course(request)
+    corrects = corrects_earlier(request)
     return tuple(fact._replace(topic=topic, corrects=corrects) for fact in found)
 
 
 def weigh(sentence: str, *, by_user: bool) -> float:
-    """Weigh one sentence; `ENOUGH` is worth keeping.
+    """Return the weight of one sentence; from `LEAST_WEIGHT` on it is worth keeping.
 
-    What a user states counts without any of these words: people, places and rules of a story are
-    simply stated. What a user asks to be done now is not worth as much.
+    A user's statement weighs more than its words do: people, places and rules of a story are simply
+    stated. A request to do something now weighs less.
     """
     if len(sentence) < SHORTEST or _SMALL_TALK.match(sentence) or _QUESTION.search(sentence):
         return 0.0
     head = _ADDRESS.sub(" ", sentence[:LONGEST_WEIGHED])
     if _LOG_LINE.match(head):
-        return ENOUGH if _FAILURE.search(head) else 0.0
+        return LEAST_WEIGHT if _FAILURE.search(head) else 0.0
     weight = 2.0 if _DECISION.search(head) else 0.0
     weight += 2.0 if _CHANGE.search(head) else 0.0
     weight += 2.0 if _CAUSE.search(head) else 0.0
     weight += 1.0 if _FAILURE.search(head) else 0.0
     terms = len(terms_of(head))
     if _FIGURE.search(head):
-        weight += 1.0 if terms >= ENOUGH_FOR_FIGURE else 0.5
+        weight += 1.0 if terms >= TERMS_BESIDE_FIGURE else 0.5
     weight += 0.75 if _CODE.search(head) else 0.0
     weight += 0.75 if _NAME.search(head) else 0.0
-    weight += min(1.0, terms / MUCH_SAID)
+    weight += min(1.0, terms / TERMS_OF_FULL_WEIGHT)
     if by_user:
-        weight += REQUEST if _REQUEST.search(head) else STATEMENT
+        weight += REQUEST_WEIGHT if _REQUEST.search(head) else STATEMENT_WEIGHT
     return weight
 
 
@@ -217,16 +221,16 @@ def drop_corrected(facts: Sequence[Fact], later: Iterable[Fact]) -> list[Fact]:
 
     A later fact that is about the same thing and corrects nothing leaves the others as they are.
     """
-    standing = list(facts)
+    kept_facts = list(facts)
     corrected = -1
     for fact in later:
         if fact.corrects and fact.round != corrected:
             corrected = fact.round
-            standing = _without_corrected(standing, fact)
+            kept_facts = _without_corrected(kept_facts, fact)
         if fact.corrects or fact.changes:
-            standing = [known for known in standing if not _replaces(fact, known)]
-        standing.append(fact)
-    return standing
+            kept_facts = [known for known in kept_facts if not _replaces(fact, known)]
+        kept_facts.append(fact)
+    return kept_facts
 
 
 def _without_corrected(facts: Sequence[Fact], correction: Fact) -> list[Fact]:
@@ -240,10 +244,10 @@ def _without_corrected(facts: Sequence[Fact], correction: Fact) -> list[Fact]:
     links = {
         index: sum(1 / frequency[term] for term in terms)
         for index, terms in shared.items()
-        if len(terms) >= LINKED_SHARE * len(topics[index])
+        if len(terms) >= LEAST_SHARED_TOPIC * len(topics[index])
     }
     closest = max(links, key=lambda index: (links[index], index), default=-1)
-    if links.get(closest, 0) < LINKED:
+    if links.get(closest, 0) < LEAST_LINK:
         return list(facts)
     return [fact for fact in facts if fact.round != closest]
 
@@ -256,19 +260,19 @@ def best_facts(facts: Sequence[Fact], most: int) -> list[str]:
 
 def intention_in(text: str) -> str:
     """Return the last sentence that says what comes next; nothing if none does."""
-    said = _sentences(text[-LONGEST_TEXT:])
-    stated = [s for s in said if _INTENTION.search(s) and not _OFFER.search(s)]
+    found = _sentences(text[-LONGEST_TEXT:])
+    stated = [s for s in found if _INTENTION.search(s) and not _OFFER.search(s)]
     return clip(stated[-1], LONGEST) if stated else ""
 
 
 def question_in(text: str) -> str:
     """Return the question that a text ends with; nothing if it ends otherwise."""
-    said = list(_sentences(text[-LONGEST_TEXT:]))
-    asked = [s for s in said[-2:] if _QUESTION.search(s) and not _OFFER.search(s)]
+    found = list(_sentences(text[-LONGEST_TEXT:]))
+    asked = [s for s in found[-2:] if _QUESTION.search(s) and not _OFFER.search(s)]
     return clip(asked[-1], LONGEST) if asked else ""
 
 
-def changes_course(text: str) -> bool:
+def corrects_earlier(text: str) -> bool:
     """Return whether a request changes what was said before."""
     return any(
         _CHANGE.search(sentence)
@@ -279,13 +283,13 @@ def changes_course(text: str) -> bool:
 
 def opening_of(text: str, most: int) -> str:
     """Return the first sentences of a text, without a greeting, in so many characters."""
-    said = ""
+    opening = ""
     for sentence in _sentences(text[: 4 * most]):
-        if said and len(said) + len(sentence) >= most:
+        if opening and len(opening) + len(sentence) >= most:
             break
         if not _SMALL_TALK.match(sentence):
-            said = f"{said} {sentence}" if said else sentence
-    return one_line(said or text[: 4 * most], most)
+            opening = f"{opening} {sentence}" if opening else sentence
+    return one_line(opening or text[: 4 * most], most)
 
 
 def terms_of(text: str) -> frozenset[str]:
@@ -328,15 +332,16 @@ def _replaces(new: Fact, known: Fact) -> bool:
     shared = len(new.terms & known.terms)
     if not shared:
         return new.text == known.text
-    alike = shared / min(len(new.terms), len(known.terms))
-    together = shared / len(new.terms | known.terms)
-    if together >= SAME_WORDS or new.round == known.round:
-        return together >= SAME_WORDS
-    return together >= (SAME_THING_IF_CHANGED if new.changes else SAME_THING) and alike >= 0.5
+    of_smaller = shared / min(len(new.terms), len(known.terms))
+    of_both = shared / len(new.terms | known.terms)
+    if of_both >= SAME_WORDS or new.round == known.round:
+        return of_both >= SAME_WORDS
+    least = SAME_SUBJECT_IF_CHANGED if new.changes else SAME_SUBJECT
+    return of_both >= least and of_smaller >= 0.5
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """Walk the sentences of a text, line by line, without code blocks and bullets."""
+    """Yield the sentences of a text, line by line, without code blocks and bullets."""
     for line in _outside_fences(text.splitlines()):
         flat = one_line(_BULLET.sub("", line), LONGEST_TEXT)
         for sentence in whole_sentences(flat):
@@ -345,7 +350,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def whole_sentences(text: str) -> Iterator[str]:
-    """Walk the sentences of one line; a quotation within a sentence does not end it."""
+    """Yield the sentences of one line; a quotation within a sentence does not end it."""
     start = 0
     for end in (*sentences(text, 0, len(text)), len(text)):
         if end < len(text) and _ENDS_IN_QUOTATION.search(text[max(start, end - 8) : end]):
@@ -356,7 +361,7 @@ def whole_sentences(text: str) -> Iterator[str]:
 
 
 def _outside_fences(lines: Sequence[str]) -> Iterator[str]:
-    """Walk the lines that stand in no code block; a fence that is never closed is none."""
+    """Yield the lines that stand in no code block; a fence that is never closed begins none."""
     fences = [number for number, line in enumerate(lines) if _FENCE.match(line)]
     start = 0
     for first, last in zip(fences[::2], fences[1::2], strict=False):

@@ -299,7 +299,7 @@ def cached_redactor(value: Any, redactor: Redactor) -> Redactor:
     left = iter({text for text in texts if len(text) <= _SMALL_TEXT and "\n" not in text})
     while batch := list(islice(left, _BATCH)):
         checked = zip(batch, redactor.are_clean(batch), strict=True)
-        clean.update(text for text, spotless in checked if spotless)
+        clean.update(text for text, is_clean in checked if is_clean)
     return CachedRedactor(redactor, clean)
 
 

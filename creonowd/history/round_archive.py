@@ -28,6 +28,7 @@ from creonowd.history.histories import (
     encode_summaries,
     redact_message,
 )
+from creonowd.history.model_summary import summary_of
 from creonowd.history.rounds import (
     LONGEST_ID,
     Message,
@@ -36,7 +37,6 @@ from creonowd.history.rounds import (
     call_texts,
     check_messages,
 )
-from creonowd.history.summariser import summary_of
 from creonowd.history.summary import redact_summary, render_summary
 from creonowd.model import Model
 from creonowd.redaction import Redactor
@@ -70,14 +70,14 @@ def add_recipes(recipes: Recipes, histories: Histories) -> None:
 async def register_rounds(files: ContextFiles, key: ConversationKey, covers: int) -> ContextRef:
     """Register the first rounds and the summary of them as context files, once; return the rounds'."""
     span = f"1-{covers}"
-    about = NewFileInfo(
+    info = NewFileInfo(
         kind=Kind.HISTORY,
         hint=f"rounds {span} of this conversation in full",
         origin=Origin.ARCHIVE,
         key=f"rounds-{span}",
     )
-    ref = await files.register(key, {"type": ROUNDS_RECIPE, "covers": covers}, about)
-    summary = about._replace(
+    ref = await files.register(key, {"type": ROUNDS_RECIPE, "covers": covers}, info)
+    summary = info._replace(
         hint=f"summary of rounds {span}", origin=Origin.SUMMARY, key=f"summary-{span}"
     )
     await files.register(key, {"type": SUMMARY_RECIPE, "covers": covers}, summary)

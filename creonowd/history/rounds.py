@@ -4,6 +4,7 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from functools import cached_property
+from io import StringIO
 from typing import Annotated, Any, cast
 
 import msgspec
@@ -13,6 +14,8 @@ from msgspec.structs import replace
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history.observation import parse_json
 from creonowd.model import Model
+from creonowd.text import lines_of
+from creonowd.threads import until_stopped
 from creonowd.tokens.boundaries import grapheme_ceiling, grapheme_floor
 
 LONGEST_ID = 256
@@ -30,6 +33,7 @@ _TAG = re.compile(
     r"<(?P<end>/?)(?P<name>think|thinking|thoughts?|reasoning|scratchpad)\b[^<>]{0,200}>",
     re.IGNORECASE,
 )
+_THOUGHT_WORD = re.compile("Thought|思考")
 _THOUGHT_LINE = re.compile(r"(?:Thoughts?|思考)[ \t]*(?:\d+[ \t]*)?[:：]")
 _LABEL = re.compile(
     r"(?:Action(?: Input)?|Observation|Final Answer|Answer|Finish"
@@ -106,9 +110,9 @@ def _arguments(arguments: Any) -> str:
 
 
 class Round:
-    """One round; it never changes, a longer one is another.
+    """One round, which never changes: with more messages it is another `Round`.
 
-    Costs and cuts are remembered with the round that they belong to, so that they go with it.
+    Costs and cuts are kept in the round that they belong to, and are freed with it.
     """
 
     def __init__(self, index: int, messages: Sequence[Message]) -> None:
@@ -173,7 +177,10 @@ def _pending_calls(messages: Iterable[Message]) -> list[ToolCall]:
 
 
 def check_messages(before: Sequence[Message], messages: Sequence[Message]) -> list[Message]:
-    """Refuse messages that would part calls and results; name the call that each result answers."""
+    """Set the call that each result answers; INVALID_ARGUMENT if it names none that waits for one.
+
+    System messages, calls of anyone but the assistant, and ids that are used twice are refused too.
+    """
     last_round = list(before)
     valid: list[Message] = []
     for number, message in enumerate(messages):
@@ -225,8 +232,8 @@ def _name_call(message: Message, waiting: Sequence[ToolCall], where: str) -> Mes
     return replace(message, tool_call_id=call.id, name=message.name or call.name)
 
 
-def _invalid(field: str, why: str) -> DaemonError:
-    return DaemonError(ErrorCode.INVALID_ARGUMENT, why, field=field)
+def _invalid(field: str, message: str) -> DaemonError:
+    return DaemonError(ErrorCode.INVALID_ARGUMENT, message, field=field)
 
 
 def _no_result(call: ToolCall) -> Message:
@@ -237,7 +244,9 @@ def with_short_arguments(message: Message) -> Message:
     """Cut long texts in the arguments of a message's calls."""
     if not message.calls:
         return message
-    calls = tuple(replace(call, arguments=_short(call.arguments)) for call in message.calls)
+    calls = tuple(
+        replace(call, arguments=_shorten_arguments(call.arguments)) for call in message.calls
+    )
     return message if calls == message.calls else replace(message, tool_calls=calls)
 
 
@@ -264,20 +273,20 @@ def _as_preview(message: Message) -> Message:
     return replace(message, content=preview_of(content, message.ref or ""))
 
 
-def _short(arguments: Any) -> Any:
+def _shorten_arguments(arguments: Any) -> Any:
     """Cut long texts in arguments; what is JSON stays JSON."""
     if isinstance(arguments, str):
         if len(arguments) <= LONG_ARGUMENT:
             return arguments
         value = parse_json(arguments) or {"input": arguments}
-        return msgspec.json.encode(_short(value)).decode()
+        return msgspec.json.encode(_shorten_arguments(value)).decode()
     if isinstance(arguments, dict):
         fields = cast("dict[str, Any]", arguments)
-        return {name: _short_text(value) for name, value in fields.items()}
-    return _short_text(arguments)
+        return {name: _shorten_value(value) for name, value in fields.items()}
+    return _shorten_value(arguments)
 
 
-def _short_text(value: Any) -> Any:
+def _shorten_value(value: Any) -> Any:
     if isinstance(value, str):
         rest = len(value) - LONG_ARGUMENT
         return value if rest <= 0 else f"{value[:LONG_ARGUMENT]}… {rest} more characters"
@@ -295,7 +304,7 @@ def without_thoughts(content: str, *, with_calls: bool = False) -> str:
     if (
         not untagged.strip()
         and not with_calls
-        and not any(t["end"] for t in _TAG.finditer(content))
+        and not any(tag["end"] for tag in until_stopped(_TAG.finditer(content)))
     ):
         untagged = _TAG.sub("", content)
     rest = _without_steps(untagged)
@@ -310,31 +319,41 @@ def _without_steps(content: str) -> str:
     Without such a label nobody can see where a thought ends and the answer begins: the first line
     goes if the reply is a trace, and the others stay.
     """
-    lines = content.splitlines(keepends=True)
-    first = next((line for line in lines if line.strip()), "")
+    if not _THOUGHT_WORD.search(content):
+        return content
+    first = next((line for line in lines_of(content) if line.strip()), "")
     is_trace = bool(_THOUGHT_LINE.match(first) or _LABEL.match(first))
-    kept: list[str] = []
-    place = 0
-    while place < len(lines):
-        if not _THOUGHT_LINE.match(lines[place]):
-            kept.append(lines[place])
-            place += 1
-            continue
-        end = _paragraph_end(lines, place + 1)
-        label = next((n for n in range(end, len(lines)) if lines[n].strip()), len(lines))
-        if label < len(lines) and _LABEL.match(lines[label]):
-            kept += map(_answer_in_line, lines[place:end])
-        else:
-            kept += [_rest_of_line(line) if is_trace else line for line in lines[place:end]]
-        place = end
-    return "".join(kept)
+    kept, done = StringIO(), 0
+    for start, end, has_label in _thoughts(content):
+        kept.write(content[done:start])
+        for line in lines_of(content[start:end]):
+            if has_label:
+                kept.write(_answer_in_line(line))
+            else:
+                kept.write(_rest_of_line(line) if is_trace else line)
+        done = end
+    kept.write(content[done:])
+    return kept.getvalue()
 
 
-def _paragraph_end(lines: Sequence[str], start: int) -> int:
-    """Return the first line from `start` on that is blank or begins with a label."""
-    places = range(start, len(lines))
-    ends = (n for n in places if not lines[n].strip() or _LABEL.match(lines[n]))
-    return next(ends, len(lines))
+def _thoughts(content: str) -> Iterator[tuple[int, int, bool]]:
+    """Yield of each thought where its paragraph begins and ends, and whether a label comes next.
+
+    A paragraph ends before a blank line or one that begins with a label.
+    """
+    place, start, end = 0, -1, -1
+    for line in lines_of(content):
+        is_blank, is_label = not line.strip(), _LABEL.match(line) is not None
+        if start >= 0 and end < 0 and (is_blank or is_label):
+            end = place
+        if end >= 0 and not is_blank:
+            yield start, end, is_label
+            start = end = -1
+        if start < 0 and _THOUGHT_LINE.match(line):
+            start = place
+        place += len(line)
+    if start >= 0:
+        yield start, place if end < 0 else end, False
 
 
 def _rest_of_line(line: str) -> str:
@@ -350,27 +369,28 @@ def _answer_in_line(line: str) -> str:
 
 def _without_tags(content: str) -> str:
     """Remove thoughts in tags. A tag without its other half counts unless it stands in quotes."""
-    tags = list(_TAG.finditer(content))
+    tags = until_stopped(_TAG.finditer(content))
     last_end = {_name(tag): tag.start() for tag in tags if tag["end"]}
-    kept: list[str] = []
-    inside, start = "", 0
-    for tag in tags:
+    kept, inside, start = StringIO(), "", 0
+    for tag in until_stopped(_TAG.finditer(content)):
         name = _name(tag)
         if inside and not (tag["end"] and name == inside):
             continue
         if inside:
             inside, start = "", tag.end()
         elif tag["end"] and not _is_quoted(content, tag):
-            kept, start = [], tag.end()
+            kept, start = StringIO(), tag.end()
         elif not tag["end"] and last_end.get(name, -1) > tag.start():
             inside = name
-            kept.append(_between(content, start, tag.start()))
+            kept.write(_text_between(content, start, tag.start()))
         elif not tag["end"] and not _is_quoted(content, tag):
-            return "".join([*kept, _between(content, start, tag.start())])
-    return "".join([*kept, _between(content, start, len(content))])
+            kept.write(_text_between(content, start, tag.start()))
+            return kept.getvalue()
+    kept.write(_text_between(content, start, len(content)))
+    return kept.getvalue()
 
 
-def _between(content: str, start: int, end: int) -> str:
+def _text_between(content: str, start: int, end: int) -> str:
     """Return the text between two thoughts."""
     text = content[start:end]
     return text.lstrip() if start else text

@@ -1,4 +1,4 @@
-"""The summary of a history: a form of six lines, and how rounds fill it in their own words.
+"""The summary of a history: a form of six lines, filled with sentences of the rounds themselves.
 
 A later summary goes on from what was taken from earlier rounds, not from the text of an earlier
 summary; what a newer statement corrects is gone.
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from creonowd.history.knowledge import (
     Fact,
     best_facts,
-    changes_course,
+    corrects_earlier,
     drop_corrected,
     facts_of_round,
     intention_in,
@@ -228,8 +228,8 @@ def extractive_summary(
 ) -> HistorySummary:
     """Fill the form from rounds, with so many facts at the most.
 
-    What rounds that come `later` correct is left out for good and nothing takes its place, so that
-    the text changes with a correction only.
+    What `later` rounds correct is left out, and nothing takes its place: so the text changes only
+    with a correction.
     """
     material = _material(rounds)
     known = _knowledge_lines(material)
@@ -255,8 +255,8 @@ def extractive_summary(
 def _corrections(material: SummaryMaterial, later: Sequence[Round]) -> frozenset[str]:
     """Return what later rounds correct: facts, and failures that they resolve.
 
-    A failure that returns later is not listed again: the round that reports it has it. Otherwise the
-    text would change with each run of a test that fails now and then.
+    A failure that returns later is not listed again: the round that reports it has it. Otherwise
+    the text would change with each run of a test that fails now and then.
     """
     known = {fact.text for fact in _knowledge_lines(material)}
     facts: Sequence[Fact] = material.facts
@@ -275,12 +275,12 @@ def _knowledge_lines(material: SummaryMaterial) -> list[Fact]:
 
 
 def _material(rounds: Sequence[Round]) -> SummaryMaterial:
-    """Extend the material that the latest round with any keeps, and keep it in the last round.
+    """Return the material of rounds, extended from what an earlier one of them keeps.
 
-    It is that of a conversation from its beginning; rounds from its middle are read anew.
+    Rounds that begin a conversation keep it in the last of them; for others it is made anew.
     """
-    begins = rounds[0].index == 0
-    earlier = (one.recall(SummaryMaterial) for one in reversed(rounds) if begins)
+    is_beginning = rounds[0].index == 0
+    earlier = (one.recall(SummaryMaterial) for one in reversed(rounds) if is_beginning)
     before: SummaryMaterial = next(
         (material for material in earlier if material is not None), _EMPTY
     )
@@ -303,7 +303,7 @@ def _material(rounds: Sequence[Round]) -> SummaryMaterial:
         intention=_last_intention((*before.recent, *new)),
         recent=(*before.recent, *new)[-RECENT:],
     )
-    if begins:
+    if is_beginning:
         rounds[-1].remember(SummaryMaterial, material)
     return material
 
@@ -365,7 +365,7 @@ def _digest(one: Round) -> Digest:
         failure=one_line(headline_of(results[-1]), LONGEST_SENTENCE) if failed else "",
         outcomes=tuple(_outcomes(one).items()),
         todo=_todo_of(one.messages),
-        changes=changes_course(one.request),
+        changes=corrects_earlier(one.request),
     )
 
 
@@ -409,8 +409,8 @@ def _outcomes(one: Round) -> dict[str, str]:
         if message.role is not Speaker.TOOL or call is None or message.content == NO_RESULT:
             continue
         arguments = _arguments(call)
-        about = next((arguments[k] for k in _SUBJECTS if isinstance(arguments.get(k), str)), "")
-        outcomes[one_line(f"{call.name} {about}")] = _error_of(message.content)
+        subject = next((arguments[k] for k in _SUBJECTS if isinstance(arguments.get(k), str)), "")
+        outcomes[one_line(f"{call.name} {subject}")] = _error_of(message.content)
     return outcomes
 
 

@@ -131,8 +131,9 @@ class ToolUse(NamedTuple):
         )
         if error or failed:
             return message or self.text or describe(error or "no reason given")
-        begins_so = self.observation.form is Form.TEXT and _FAILURE.match(self.observation.text)
-        return self.observation.text if begins_so else None
+        is_text = self.observation.form is Form.TEXT
+        begins_like_failure = is_text and _FAILURE.match(self.observation.text)
+        return self.observation.text if begins_like_failure else None
 
     @property
     def error_codes(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 The table `_SUMMARIES` stands at the end: each tool has a function that returns a headline and
 lines. A tool that is not in it is summarised by the shape of its result, and so is a result of a
-shape that its tool's function does not know: what is not understood is never left out.
+shape that its tool's function does not know, so that nothing is left out.
 """
 
 import re
@@ -242,7 +242,7 @@ def _summarise_other(use: ToolUse) -> list[str]:
 
 
 def _summarise_unknown(use: ToolUse, place: str) -> list[str]:
-    """Keep what a tool that is not in the table would leave, behind the call's place."""
+    """Summarise as for a tool that is not in the table; `place` stands first."""
     headline, *rest = _summarise_other(use)
     return [f"{place}: {headline}", *rest]
 

@@ -329,8 +329,8 @@ def _summary(
 ) -> HistorySummary:
     """Return the summary of the first rounds within the room that it may take.
 
-    It names as many facts as fit, without those that `later` rounds correct. A written one without lists that could be shortened has one
-    sentence per line if it is too long.
+    It names as many facts as fit, without those that `later` rounds correct. If one that a model
+    wrote is too long and its lists cannot be shortened, each line is cut to one sentence.
     """
     room = _summary_room(history.rounds[:covers], policy, tools)
     written = [n for n, stored in history.summaries.items() if n <= covers and stored.by_model]

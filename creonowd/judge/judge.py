@@ -224,24 +224,24 @@ async def judge(
     up a secret, or got one from its host. Reasons are in Chinese or English; the rules of terms,
     which the next attempt gets to read, in the language of the manuscript.
     """
-    work = _division(tuple(constraints), chinese=chinese)
+    split = _split_constraints(tuple(constraints), chinese=chinese)
     rules = partial(
-        _rule_violations, work.bans, tuple(terms), manuscript=manuscript, chinese=chinese
+        _rule_violations, split.bans, tuple(terms), manuscript=manuscript, chinese=chinese
     )
-    violations = await _off_loop(rules, text)
+    violations = await _run_on(rules, text)
     unchecked: list[Unchecked] = []
     if provider is None or not provider.judges:
-        unchecked += work.without_model
+        unchecked += split.without_model
     else:
-        visible = (await _off_loop(clean, text)).text if work.for_model else ""
-        for start in range(0, len(work.for_model), BATCH):
-            batch = work.for_model[start : start + BATCH]
+        visible = (await _run_on(clean, text)).text if split.for_model else ""
+        for start in range(0, len(split.for_model), BATCH):
+            batch = split.for_model[start : start + BATCH]
             question = _question(batch, visible, model)
             found, undecided = await _ask(text, batch, provider, question, chinese=chinese)
             violations += found
             unchecked += undecided
     if any(forbidden_person(one.constraint) for one in unchecked):
-        narrated = await _off_loop(partial(_narration_violations, unchecked, chinese=chinese), text)
+        narrated = await _run_on(partial(_narration_violations, unchecked, chinese=chinese), text)
         broken = {violation.constraint_id for violation in narrated}
         unchecked = [one for one in unchecked if one.constraint_id not in broken]
         violations += narrated
@@ -256,8 +256,8 @@ def rewrite_instruction(verdict: Verdict, frame: PromptFrame = CHINESE) -> str:
     return "\n".join([frame.rewrite, *dict.fromkeys(lines)])
 
 
-class _Division(NamedTuple):
-    """Constraints divided: bans for the rules, the others for a model, or unchecked without one."""
+class _ConstraintSplit(NamedTuple):
+    """Which constraints rules check and which a model; without one those are unchecked."""
 
     bans: Bans
     for_model: tuple[PromptConstraint, ...]
@@ -265,10 +265,12 @@ class _Division(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _division(constraints: tuple[PromptConstraint, ...], *, chinese: bool) -> _Division:
+def _split_constraints(
+    constraints: tuple[PromptConstraint, ...], *, chinese: bool
+) -> _ConstraintSplit:
     bans = [(constraint, ban_in(constraint.text)) for constraint in constraints]
     for_model = tuple(constraint for constraint, ban in bans if ban is None or not ban.whole)
-    return _Division(
+    return _ConstraintSplit(
         bans=tuple((constraint, ban) for constraint, ban in bans if ban is not None),
         for_model=for_model,
         without_model=tuple(all_unchecked(for_model, UncheckedCode.NO_MODEL, chinese=chinese)),
@@ -313,12 +315,12 @@ def _narration_violations(
     unchecked: Sequence[Unchecked], text: str, *, chinese: bool
 ) -> list[Violation]:
     """Find the constraints on the person of the narration that a text clearly breaks."""
-    clear = {person: find_person(text, person) for person in Person}
+    narrated_in = {person: find_person(text, person) for person in Person}
     pairs = ((one, forbidden_person(one.constraint)) for one in unchecked)
     return [
         _narration_violation(one, found, text, chinese=chinese)
         for one, person in pairs
-        if person is not None and (found := clear[person]) is not None
+        if person is not None and (found := narrated_in[person]) is not None
     ]
 
 
@@ -350,8 +352,8 @@ def _at_most(violations: list[Violation]) -> list[Violation]:
     return [violations[number] for number in sorted(number for _, number in sorted(ranks)[:MOST])]
 
 
-async def _off_loop(work: Callable[[str], T], text: str) -> T:
-    """Call a function on a text; for a long one in a thread, beside the event loop."""
+async def _run_on(work: Callable[[str], T], text: str) -> T:
+    """Call a function with a text; in a thread if the text is long."""
     if len(text) <= QUICK:
         return work(text)
     return await to_thread.run_sync(work, text, abandon_on_cancel=True)
@@ -424,7 +426,7 @@ def _ignore(_text: str) -> None:
 
 
 def _read_findings(answer: str, constraints: int) -> ModelFindings | None:
-    """Read findings, with or without words around them; None if they make no sense."""
+    """Read findings, with or without words around them; None if they are not valid."""
     body = answer[answer.find("{") : answer.rfind("}") + 1]
     try:
         findings = msgspec.json.decode(body, type=ModelFindings)
@@ -488,7 +490,7 @@ async def terms_of(tree: Tree, project: Project) -> tuple[Term, ...] | None:
 def conclude(
     constraints: int, violations: Sequence[Violation], unchecked: Sequence[Unchecked]
 ) -> Verdict:
-    """Sum up; what was not checked never counts as kept."""
+    """Return the verdict; a constraint that was not checked never counts as kept."""
     status = Status.UNCHECKED if unchecked else Status.PASSED
     return Verdict(
         status=Status.VIOLATED if violations else status,

@@ -1,10 +1,10 @@
 """The judge by rules: what a program finds in an output without asking a model.
 
 A constraint is a ban only if it forbids something everywhere and names beyond doubt what it
-forbids. 「避免使用感叹号和省略号」 is one; 「避免使用现代词汇」 and 「对话中不用“忽然”」 are not.
-The terms of `.creonow/rules/terminology.json` say which words to avoid. The grammatical person of
-the narration is judged by the pronouns outside dialogue, and only where the case is clear: an
-output with few of them, or with both persons side by side, is left to a model.
+forbids. 「避免使用感叹号和省略号」 is one; 「避免使用现代词汇」 and 「对话中不用“忽然”」 are not. The terms of
+`.creonow/rules/terminology.json` say which words to avoid. The grammatical person of the narration
+is judged by the pronouns outside dialogue, and only where the case is clear: an output with few of
+them, or with both persons side by side, is left to a model.
 """
 
 import re
@@ -18,7 +18,7 @@ import msgspec
 import regex
 
 from creonowd.errors import Wording
-from creonowd.text import has_too_many_values
+from creonowd.text import has_too_many_values, late_pattern
 
 EMOJI = r"\p{Emoji_Presentation}|\p{Extended_Pictographic}\uFE0F"
 LONGEST_CONSTRAINT = 500
@@ -110,7 +110,7 @@ _ENGLISH_FORBIDDEN_LATER = (
 
 # Forms that name what is banned in quotes, or by the name of a mark.
 _NAMED = tuple(
-    re.compile(form + _END, re.IGNORECASE)
+    late_pattern(form + _END, re.IGNORECASE)
     for form in (
         (
             rf"{_EVERYWHERE}{_FIRMLY}{_NOT}(?:{_USE})?{_WHICH}{_LIST}(?:{_AND_MORE}|{_THIS_WORD})?"
@@ -129,7 +129,7 @@ _NAMED = tuple(
 )
 
 # Forms that name bare words: behind a heading, or before or behind 一词, 二字, "the word".
-_HEADED = re.compile(
+_HEADED = late_pattern(
     rf"(?:{_TEXT}的?)?(?:禁用|违禁|忌用|避用|禁|(?:禁止|严禁|不得|不要|不可|不能|不许)(?:使用|出现|用)的?"
     rf"|[需要应]?避免(?:使用)?的){_KIND}(?:表|列表|清单)?(?:如下)?[：:]\s*(?P<bare>.+?){_END}"
     r"|(?:(?:the\s+)?(?:banned|forbidden|prohibited|disallowed|taboo|off-limits)\s+"
@@ -138,11 +138,11 @@ _HEADED = re.compile(
     rf"{_ENGLISH_KIND})\s*:\s*(?P<english>.+?){_END}",
     re.IGNORECASE,
 )
-_CHINESE_BARE = re.compile(
+_CHINESE_BARE = late_pattern(
     rf"{_EVERYWHERE}{_FIRMLY}{_NOT}{_USE}(?P<bare>[\u4e00-\u9fff]{{2,8}}?)"
     r"(?:(?:[这那]一?个?|一个?)词语?|[这那]?(?P<count>[两二三四])个?字|字样)" + _END
 )
-_ENGLISH_BARE = re.compile(
+_ENGLISH_BARE = late_pattern(
     rf"{_ENGLISH_NOT}{_ENGLISH_USE}\s+(?:the|these)\s+(?:words?|terms?)\s+(?P<english>.+?)"
     rf"{_ENGLISH_EVERYWHERE}{_END}"
     r"|the\s+(?:words?|terms?)\s+(?P<later>.+?)"
@@ -150,14 +150,16 @@ _ENGLISH_BARE = re.compile(
     re.IGNORECASE,
 )
 _COUNTS = {"两": 2, "二": 2, "三": 3, "四": 4}
-_SEPARATOR = re.compile(
+_SEPARATOR = late_pattern(
     r"[、，,；;/|]\s*(?:(?:and|or)\s+)?|\s+(?:and|or|nor)\s+|(?<=[^\x00-\x7f])\s+"
 )
-_CHINESE_AND = re.compile(r"(?<=[\u4e00-\u9fff]{2})(?:以及|或者|和|与|及|或)(?=[\u4e00-\u9fff]{2})")
-_LIST_GOES_ON = re.compile(r"(?<=[\u4e00-\u9fff]{2})等等?$|^(?:etc\.?|等等?)$", re.IGNORECASE)
-_PUNCTUATION = re.compile(r"[。！？!?：:（）()《》…“”「」『』\"]")
+_CHINESE_AND = late_pattern(
+    r"(?<=[\u4e00-\u9fff]{2})(?:以及|或者|和|与|及|或)(?=[\u4e00-\u9fff]{2})"
+)
+_LIST_GOES_ON = late_pattern(r"(?<=[\u4e00-\u9fff]{2})等等?$|^(?:etc\.?|等等?)$", re.IGNORECASE)
+_PUNCTUATION = late_pattern(r"[。！？!?：:（）()《》…“”「」『』\"]")
 # A group of words such as 「网络用语」, or the beginning of a sentence that is no word.
-_NO_WORD = re.compile(
+_NO_WORD = late_pattern(
     r".*(?:词汇|词语|词|用语|语|话|字|句式|句子|表达|描写|内容|的|words?|phrases?|terms?|language"
     r"|slang|clich[eé]s?|adverbs?|adjectives?|jargon)"
     r"|(?:超过|少于|多于|不足|至少|最多|连续|重复|任何|任意|所有|一切|各种|同一|某|这|那|以上|以下|上述"
@@ -166,9 +168,9 @@ _NO_WORD = re.compile(
     r"|carelessly|sparingly|incorrectly|wrongly",
     re.IGNORECASE,
 )
-_ENGLISH_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_ENGLISH_WORD = late_pattern(r"[^\W_]+(?:['’-][^\W_]+)*")
 _MOST_WORDS_IN_ITEM = 6
-_ITEMS = re.compile(_ITEM, re.IGNORECASE)
+_ITEMS = late_pattern(_ITEM, re.IGNORECASE)
 
 
 class Ban(NamedTuple):
@@ -206,7 +208,7 @@ def hits(ban: Ban, text: str) -> Iterator[BannedSpan]:
 
 
 def word_pattern(word: str) -> str:
-    """Match a word itself: within Chinese anywhere, in Latin script not inside another word."""
+    """Return a pattern for a word: in Chinese anywhere, in Latin script not inside another word."""
     escaped = regex.escape(word, literal_spaces=True)
     before = r"(?<![A-Za-z0-9_])" if word[0].isascii() and word[0].isalnum() else ""
     after = r"(?![A-Za-z0-9_])" if word[-1].isascii() and word[-1].isalnum() else ""
@@ -303,13 +305,13 @@ def read_terms(data: bytes) -> tuple[Term, ...] | None:
     fields = cast("dict[str, Any]", content)
     entries, banned = fields.get("terms", []), fields.get("banned", [])
     words = cast("list[Any]", banned) if isinstance(banned, list) else [banned]
-    if not _are(entries, (dict, str)) or not _are(words, str):
+    if not _all_are(entries, (dict, str)) or not _all_are(words, str):
         return None
     found = (term for entry in cast("list[Any]", entries) for term in _terms(entry))
     return (*map(Term, _words(words)), *found)
 
 
-def _are(values: Any, kind: type | tuple[type, ...]) -> bool:
+def _all_are(values: Any, kind: type | tuple[type, ...]) -> bool:
     listed = cast("list[Any]", values) if isinstance(values, list) else [None]
     return all(isinstance(value, kind) for value in listed)
 
@@ -455,7 +457,7 @@ def _code_points(data: bytes, places: Iterable[int]) -> dict[int, int]:
 
 LONGEST_PERSON_CONSTRAINT = 200
 LEAST_EVIDENCE = 3
-# How sure it is, by the number of pronouns; no count makes it certain.
+# The confidence by the number of pronouns; no number makes it 1.
 CONFIDENCE = ((12, 0.95), (6, 0.9), (LEAST_EVIDENCE, 0.8))
 LONGEST_QUOTE = 200
 
@@ -487,7 +489,7 @@ _ENGLISH_PERSON = {
 _OTHER = {Person.FIRST: Person.THIRD, Person.THIRD: Person.FIRST}
 
 _NARRATION = "(?:全文|全书|全篇|通篇|本书|本文|正文|小说|作品|故事|叙述|叙事|旁白|视角|人称)"
-_CHINESE = re.compile(
+_CHINESE = late_pattern(
     rf"(?:请?{_NARRATION}?(?:中|里)?[，,：:]?)?(?:请|必须|务必|要|应|应当|严格|始终|一律|全程|坚持|统一|只|只能|均|都)*"
     r"(?P<not>不要|不得|不可以|不可|不能|不许|不准|不|避免|禁止|严禁|禁用|切勿|请勿|别)?"
     r"(?:使用|采用|运用|遵循|遵守|保持|坚持|限于|用|以|为|是|按照?|从|出现)?(?:严格的?)?(?:主角的?|主人公的?)?"
@@ -495,7 +497,7 @@ _CHINESE = re.compile(
     r"(?:视角|视点|口吻|角度|方式|叙述视角|叙事视角)?(?:来|进行)?"
     r"(?:叙述|叙事|写作|写|讲述|行文|描写|展开)?(?:故事|全文|正文)?[。.！!；;\s]*"
 )
-_ENGLISH = re.compile(
+_ENGLISH = late_pattern(
     r"(?:please\s+)?(?:always\s+|only\s+|strictly\s+)?"
     r"(?P<not>(?:do\s+not|don['’]t|never|must\s+not|avoid|no)\s+)?"
     r"(?:(?:use|using|write|writing|narrate|narrating|tell|keep\s+to|stick\s+to|stay|remain|narration|"
@@ -506,7 +508,7 @@ _ENGLISH = re.compile(
     re.IGNORECASE,
 )
 
-_DIALOGUE = re.compile(
+_DIALOGUE = late_pattern(
     r"“[^“”\n]*(?:”|$)|「[^「」\n]*(?:」|$)|『[^『』\n]*(?:』|$)|«[^«»\n]*(?:»|$)"
     r'|"[^"\n]*(?:"|$)|‘[^‘\n]*?(?:’(?!\w)|$)'
     r"|(?<!\w)'[^\n]*?(?<=[,.!?…-])'(?!\w)"
@@ -514,17 +516,17 @@ _DIALOGUE = re.compile(
     re.MULTILINE,
 )
 _MIND = "(?:暗暗|心里|心中|心想|不禁|忽然|突然|隐约)*(?:想|觉得|知道|感到|感觉|明白|意识到|记得|希望|害怕|后悔|心)"
-_FIRST = re.compile(
+_FIRST = late_pattern(
     r"(?<![自忘小])(?:我|咱|俺)"
     r"|\b(?:I|me|my|My|mine|myself|we|We|us|our|Our|ours|ourselves)\b"
 )
-_THIRD = re.compile(
+_THIRD = late_pattern(
     rf"(?:她|(?<![其吉利排维])他(?![人乡日国杀山]))(?P<mind>们?{_MIND})?"
     r"|\b(?:[Hh]e|[Ss]he)\b(?P<thought>\s+(?:thought|felt|knew|wondered|reali[sz]ed|remembered|wanted"
     r"|hoped|feared)\b)?"
     r"|\b(?:[Hh]im|[Hh]is|[Hh]er|hers|himself|herself|[Tt]hey|[Tt]hem|[Tt]heir|themselves)\b"
 )
-_SENTENCE_END = re.compile(r"[。！？!?\n]|\.(?=\s|$)")
+_SENTENCE_END = late_pattern(r"[。！？!?\n]|\.(?=\s|$)")
 
 
 @lru_cache(maxsize=2048)
@@ -548,9 +550,9 @@ def forbidden_person(constraint: str) -> Person | None:
 def find_person(text: str, person: Person) -> PersonFound | None:
     """Return where a text is clearly narrated in this person; None if it is not, or not clearly.
 
-    The narrator of a first-person story speaks of others in the third person too, so that only a
-    text without any first person is clearly in the third. What others think nobody but a narrator in
-    the third person knows: it counts twice.
+    The narrator of a first-person story speaks of others in the third person too, so only a text
+    without any first person is clearly in the third. What another person thinks is known only to a
+    narrator in the third person, so such a pronoun counts twice.
     """
     narration = _DIALOGUE.sub(lambda match: " " * len(match[0]), text)
     first = list(_FIRST.finditer(narration))

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from creonowd.history.histories import Histories, History
+from creonowd.history.model_summary import stored_summary
 from creonowd.history.rounds import Message, Round, Speaker
-from creonowd.history.summariser import stored_summary
 from creonowd.history.summary import HistorySummary, extractive_summary
 
 KEY = ("prj_one", "chat")

@@ -54,7 +54,7 @@ class Summariser(Protocol):
 
 
 class ModelSummariser:
-    """Asks the configured provider for a summary; None if it fails, is late or leaves the form."""
+    """Asks the configured provider for a summary; None if it fails, is late or does not fill the form."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class ModelSummariser:
     async def summarise(
         self, rounds: Sequence[Round], before: HistorySummary | None = None
     ) -> HistorySummary | None:
-        """Summarise rounds, as many at a time as one question holds, each going on from the last."""
+        """Summarise rounds in batches that fit into one call; each call continues the summary before it."""
         summary = before
         try:
             with anyio.fail_after(self._seconds):
@@ -128,7 +128,7 @@ def transcripts(rounds: Sequence[Round]) -> Iterator[str]:
 
 
 def _round_text(each: Round) -> str:
-    """Write one round as the model gets to see it, within what one question may hold."""
+    """Write one round for the model, no longer than one call may be."""
     lines = [f"Round {each.index + 1}."]
     for message in each.view:
         if message.role is Speaker.TOOL:
