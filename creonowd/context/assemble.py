@@ -2,10 +2,16 @@
 
 plan ─► gather ─► redact ─► count ─► guard ─► trim ─► render ─► hash. Only gathering waits for
 anything; the rest is a pure function of what was gathered and runs in a thread.
+
+A prompt is cut into blocks between parts that change at different times: rules change in days,
+settings in hours, the story so far with a chapter, passages every page or two, what single
+sentences allude to and the window every few hundred characters, and what stands behind the window
+with every call.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from anyio import CapacityLimiter, to_thread
 from msgspec.structs import replace
@@ -32,10 +38,10 @@ from creonowd.context.fragment import (
     Layer,
     Rule,
 )
+from creonowd.context.language import title
 from creonowd.context.manuscript import Manuscript
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Plan, Summary, previous_start, shows_document
-from creonowd.context.prompt_blocks import PromptPlace, prompt_places
 from creonowd.context.source import Failure, Source, SourceResults, gather, in_time, wanted_sources
 from creonowd.context.stable_prefix import (
     PreparedRules,
@@ -85,6 +91,7 @@ from creonowd.context.window import surroundings_of
 from creonowd.errors import WarningCode, Wording
 from creonowd.model import Model
 from creonowd.text import count_line_ends, file_stem
+from creonowd.tokens.boundaries import LINE_START
 from creonowd.tokens.tokenizer import ByteTokenizer, PendingCounts
 
 BATCH = 500
@@ -96,6 +103,23 @@ _SUMMARY_MISSING = {
 
 # So much new text is redacted and counted in a few milliseconds, on the event loop.
 QUICK_CHARACTERS = 16_000
+
+# A break point before the cursor: at the end of a paragraph, after at least so many bytes.
+BLOCK_BYTES = 360
+WINDOW_POINTS = 4
+
+PartName = Literal["rules", "systemPrompt", "story", "passages", "allusions", "window"]
+
+_PARAGRAPH_END = re.compile(rf"\n(?={LINE_START})")
+
+
+class PromptPlace(NamedTuple):
+    """A place in the prompt: the part before it, and the hash, bytes and tokens up to it."""
+
+    after: PartName
+    hash: str
+    bytes: int
+    tokens: int
 
 
 class Assembly(Model):
@@ -221,7 +245,7 @@ def without_tokenizer(plan: Plan) -> Plan:
 
 
 def _compose(plan: Plan, everything: SourceResults, tools: TextTools) -> Assembly:
-    gathered = _mark_pinned(plan, in_time(plan, everything))
+    gathered = in_time(plan, _mark_pinned(plan, everything))
     tools.spend(UNIT_WORK * sum(len(gathered.fragments[layer]) for layer in DYNAMIC))
     guard_lengths(_sent_fragments(plan, gathered), tools)
     settings = redact_settings(gathered.fragments[Layer.SETTINGS], tools)
@@ -239,7 +263,7 @@ def _compose(plan: Plan, everything: SourceResults, tools: TextTools) -> Assembl
         system_prompt=trimmed.system_prompt,
         user_content=user_content,
         prompt_hash=prompt_hash,
-        places=prompt_places(trimmed.system_prompt, trimmed.user, tools),
+        places=tuple(prompt_places(trimmed.system_prompt, trimmed.user, tools)),
         layers=layers,
         warnings=tuple(dict.fromkeys(_warnings(plan, gathered, trimmed, layers, tools))),
         failures=gathered.failures,
@@ -463,7 +487,7 @@ def _warnings(
         if summary not in gathered.summaries:
             yield Caution(
                 code=WarningCode.SKILL_SOURCE_ABSENT,
-                said=_SUMMARY_MISSING[summary],
+                wording=_SUMMARY_MISSING[summary],
                 details=(("summary", summary),),
             )
     rules, retrieved = layers[Layer.RULES], layers[Layer.RETRIEVED]
@@ -485,7 +509,7 @@ def _warnings(
 def _rules_over(rules: LayerOutcome) -> Caution:
     """Warn that rules are over their line, and name whoever is mentioned and left out all the same."""
     lost = [
-        file_stem(decision.evidence.source_ref)
+        next(iter(decision.fragment.names), file_stem(decision.evidence.source_ref))
         for decision in rules.decisions
         if decision.kind is FragmentKind.ENTITY
         and not decision.is_kept
@@ -495,9 +519,9 @@ def _rules_over(rules: LayerOutcome) -> Caution:
         return Caution(code=WarningCode.CONTEXT_RULES_OVERBUDGET, layer=Layer.RULES)
     return Caution(
         code=WarningCode.CONTEXT_RULES_OVERBUDGET,
-        said=Wording(
-            f"mentioned in the document and left out all the same: {', '.join(lost)}",
-            f"文中提到但未能注入：{'、'.join(lost)}",
+        wording=Wording(
+            f"named in this chapter and left out all the same: {', '.join(lost)}",
+            f"这一章提到，却没带上：{'、'.join(lost)}",
         ),
         layer=Layer.RULES,
         details=(("characters", "、".join(lost)),),
@@ -508,7 +532,7 @@ def _minimum_unmet(layer: Layer, tokens: int, minimum: int) -> Caution:
     figures = f"{tokens} / {minimum} tokens"
     return Caution(
         code=WarningCode.CONTEXT_MINIMUM_UNMET,
-        said=Wording(f"{layer} ({figures})", f"{layer}（{figures}）"),
+        wording=Wording(f"{layer} ({figures})", f"{layer}（{figures}）"),
         layer=layer,
         details=(("tokens", tokens), ("minimumTokens", minimum)),
     )
@@ -541,3 +565,80 @@ def _count_batches(batches: Iterable[RedactedFragments], tools: TextTools) -> li
 
 def _hosted_tokens(units: Iterable[Unit]) -> int:
     return sum(unit.before_tokens for unit in units if unit.fragment.hosted)
+
+
+def prompt_places(
+    system_prompt: SystemPrompt, user: UserContent, tools: TextTools
+) -> Iterator[PromptPlace]:
+    """Return where parts that change at different times meet, in the order of the prompt."""
+    rules, prompt = system_prompt.up_to_rules, system_prompt.prompt
+    yield PromptPlace("rules", system_prompt.rules_hash, _size(rules.text), rules.tokens)
+    size, tokens = _size(prompt.text), prompt.tokens
+    yield PromptPlace("systemPrompt", system_prompt.hash, size, tokens)
+    hasher = system_prompt.hasher.copy()
+    for after, text, cost in _parts(user, tools):
+        data = text.encode()
+        hasher.update(data)
+        size, tokens = size + len(data), tokens + cost
+        if after is not None:
+            yield PromptPlace(after, hasher.hexdigest(), size, tokens)
+
+
+def _size(text: str) -> int:
+    return len(text.encode())
+
+
+_Part = tuple[PartName | None, str, int]
+
+
+def _parts(user: UserContent, tools: TextTools) -> Iterator[_Part]:
+    """Walk over the user content up to the last whole block before the cursor.
+
+    A part without a name ends at no break point.
+    """
+    retrieved = [decision for decision in user.retrieved if decision.is_kept]
+    synopsis = [decision for decision in retrieved if decision.kind is FragmentKind.SYNOPSIS]
+    heading = title(Layer.RETRIEVED, empty=not retrieved)
+    # Where the last whole chapter begins, the story so far ended while that one was written.
+    last = synopsis[-1:] if user.whole_chapters else []
+    if before := synopsis[: len(synopsis) - len(last)]:
+        yield "story", *_join(heading, before, tools)
+        heading = ""
+    if last or not before:
+        yield "story" if last else None, *_join(heading, last, tools)
+    passages = retrieved[len(synopsis) :]
+    held = next((n for n, decision in enumerate(passages) if decision.late), len(passages))
+    if held:
+        yield "passages", *_join("", passages[:held], tools)
+    if held < len(passages):
+        yield "allusions", *_join("", passages[held:], tools)
+    immediate = [decision for decision in user.immediate if decision.is_kept]
+    document = next((n for n, decision in enumerate(immediate) if decision.settled), None)
+    if document is None:
+        return
+    heading = title(Layer.IMMEDIATE, empty=False)
+    text, tokens = _join(heading, immediate[:document], tools)
+    blocks = list(_settled_blocks(immediate[document]))
+    for number, block in enumerate(blocks):
+        is_late = number >= len(blocks) - WINDOW_POINTS
+        yield "window" if is_late else None, text + block, tokens + tools.count(block)
+        text, tokens = "", 0
+
+
+def _join(heading: str, decisions: Sequence[Decision], tools: TextTools) -> tuple[str, int]:
+    text = heading + "".join(decision.rendered for decision in decisions)
+    tokens = tools.count(heading) if heading else 0
+    return text, tokens + sum(decision.tokens for decision in decisions)
+
+
+def _settled_blocks(document: Decision) -> Iterator[str]:
+    """Cut what stands before the cursor at paragraphs, from its beginning on.
+
+    Typing adds blocks and changes none of those before.
+    """
+    start = 0
+    for match in _PARAGRAPH_END.finditer(document.rendered, 0, document.settled):
+        block = document.rendered[start : match.end()]
+        if _size(block) >= BLOCK_BYTES:
+            yield block
+            start = match.end()

@@ -224,7 +224,7 @@ def budget_of(profile: BudgetProfile, *fallback: Caution) -> Budget:
         return Budget(profile=profile, warnings=fallback)
     clamped = Caution(
         code=WarningCode.CONTEXT_BUDGET_CLAMPED,
-        said=_CLAMPED.format(room, LARGEST_TOTAL),
+        wording=_CLAMPED.format(room, LARGEST_TOTAL),
         details=(("windowTokens", room), ("totalBudgetTokens", LARGEST_TOTAL)),
     )
     return Budget(profile=profile, warnings=(clamped, *fallback))
@@ -253,8 +253,8 @@ def fit_to_model(
     if output_limit is not None:
         reserve = min(reserve, output_limit)
     needed = profile.context_window_tokens + max(0, reserve - profile.output_reserve_tokens)
-    said = profile.context_window_tokens != usual.context_window_tokens
-    limits = [one for one in (window, profile.context_window_tokens if said else None) if one]
+    is_chosen = profile.context_window_tokens != usual.context_window_tokens
+    limits = [one for one in (window, profile.context_window_tokens if is_chosen else None) if one]
     real = min([needed, *limits])
     if real == needed and reserve == profile.output_reserve_tokens:
         return budget
@@ -280,7 +280,7 @@ def fit_to_model(
     }
     reduced = Caution(
         code=WarningCode.CONTEXT_WINDOW_REDUCED,
-        said=_REDUCED.format(real, reserve, total, profile.total_budget_tokens),
+        wording=_REDUCED.format(real, reserve, total, profile.total_budget_tokens),
         details=(
             ("windowTokens", real),
             ("profileWindowTokens", profile.context_window_tokens),

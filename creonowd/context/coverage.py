@@ -330,6 +330,9 @@ def _convert(one: DocumentCoverage, text: str, positions: Positions) -> Document
     return replace(one, length=at[one.length], ranges=ranges)
 
 
+_NOTES = (PieceKind.NOTE, PieceKind.OUTLINE, PieceKind.PREFERENCE)
+
+
 def _headline(
     assembly: Assembly,
     documents: Mapping[str, DocumentCoverage],
@@ -342,6 +345,7 @@ def _headline(
         if decision.is_kept:
             kept[kind_of(decision, plan.document_id)].append(decision)
     passages = [one.fragment.extent for one in kept[PieceKind.PASSAGE]]
+    notes = [one for kind in _NOTES for one in kept[kind]]
     before, after = _words(plan, documents.get(plan.document_id), texts)
     return Headline(
         skill_id=plan.skill.skill_id,
@@ -349,7 +353,7 @@ def _headline(
         words_before=before,
         words_after=after,
         people=len({one.evidence.source_ref for one in kept[PieceKind.PERSON]}),
-        notes=len({one.evidence.source_ref for one in kept[PieceKind.NOTE]}),
+        notes=len({one.evidence.source_ref.partition("#")[0] for one in notes}),
         rules=len(kept[PieceKind.RULE]) + len(kept[PieceKind.CONSTRAINT]),
         passages=len(passages),
         passage_chapters=len({extent.path for extent in passages if extent is not None}),

@@ -299,6 +299,14 @@ NO_ROOM = Wording("{0} is left out: there was no room.", "没带上{0}：放不�
 FAULT = Wording(
     "{0} was never considered: its file cannot be used{1}.", "从未考虑{0}：它的文件无法使用{1}。"
 )
+NOT_NAMED = Wording(
+    "{0} is left out: rules and people filled their room, and this chapter does not name {0}.",
+    "没带上{0}：规则与人物占满了，而这一章没有提到{0}。",
+)
+TOO_LARGE = Wording(
+    "{0} is left out: it is too large for a prompt and cannot be cut.",
+    "没带上{0}：它太大，又无法截短。",
+)
 AT_LINE = Wording(" (line {})", "（第 {} 行）")
 CAUSE_SENTENCES = {
     Cause.OVER_BUDGET: NO_ROOM,
@@ -307,16 +315,16 @@ CAUSE_SENTENCES = {
         "没带上{0}：“{1}”的提示只填到目标长度，别的排在前面。",
     ),
     Cause.OVER_LIMIT: Wording(
-        "{0} is left out: one prompt takes no more of these, or none so large.",
-        "没带上{0}：一次提示容不下更多此类内容，或它过大。",
+        "{0} is left out: one prompt takes no more of these.",
+        "没带上{0}：一次提示容不下更多此类内容。",
     ),
     Cause.DUPLICATE: Wording(
         "{0} is left out: the same text is in the prompt already.",
         "没带上{0}：同样的文字已在提示里。",
     ),
     Cause.NOT_MENTIONED: Wording(
-        "{0} is not in the prompt: the text near the cursor does not mention it.",
-        "没带上{0}：光标附近的文字没有提到。",
+        "{0} was never considered: the text near the cursor does not mention that name.",
+        "从未考虑{0}：光标附近的文字没有提到。",
     ),
     Cause.SKILL_DOES_NOT_READ: Wording(
         "{0} was never considered: “{1}” does not read such text.",

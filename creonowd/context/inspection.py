@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Literal, TypeVar
 
 from msgspec import UNSET, UnsetType, field
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from creonowd.context.assemble import Assembly
 from creonowd.context.budget import LARGEST_TOTAL, Allowances
@@ -48,7 +48,7 @@ class TermShare(Model):
     """Its share of the score, from 0 to 1."""
 
 
-class Why(Model):
+class ScoreReasons(Model):
     """What the score of a passage is made of."""
 
     terms: list[TermShare]
@@ -117,7 +117,7 @@ class FragmentDetail(Model):
     """What an author calls it; there if `show` asks for anything."""
     document: DocumentRange | UnsetType = UNSET
     """The part of a document that it repeats; with `show: coverage`."""
-    why: Why | UnsetType = UNSET
+    why: ScoreReasons | UnsetType = UNSET
     """What found a passage; with `show: why`."""
 
 
@@ -222,7 +222,7 @@ class InspectParts(Model):
     """
 
     called: Mapping[str, str] = {}
-    why: Mapping[str, Why] = {}
+    why: Mapping[str, ScoreReasons] = {}
     places: Mapping[Extent, DocumentRange] = {}
     prompt: PromptText | UnsetType = UNSET
     coverage: Coverage | UnsetType = UNSET
@@ -254,6 +254,12 @@ def inspect(
         coverage=shown.coverage,
         names=shown.names,
     )
+
+
+def without_kept(result: InspectResult) -> InspectResult:
+    """Return an inspection without the evidence on what is kept whole."""
+    evidence = [one for one in result.trim_evidence if one.action is not Action.KEPT]
+    return replace(result, trim_evidence=evidence)
 
 
 def _held_tokens(assembly: Assembly) -> HeldTokens:

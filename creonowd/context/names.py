@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # The names in a text of up to so many characters are kept for the text as a whole.
 WHOLE = 32_000
+KEPT_TEXTS = 16
 
 Names = frozenset[str]
 _FIRST_IDEOGRAPH = "\u2e80"
@@ -89,7 +90,7 @@ class Mentions:
 
     def _count_in_parts(self, names: tuple[str, ...], text: str) -> Counter[str]:
         counts: Counter[str] = Counter()
-        for part in additive_parts(text):
+        for part in _parts_of(text):
             counts.update(self._counts.get((names, part), lambda p=part: _count(names, p)))
         return counts
 
@@ -99,13 +100,23 @@ class Mentions:
         return _matches(wanted, text) if wanted else iter(())
 
     def _find_in_parts(self, names: tuple[str, ...], text: str) -> Names:
-        parts = list(additive_parts(text))
+        parts = _parts_of(text)
         if len(parts) == 1:
             return _find(names, text)
         return frozenset[str]().union(*(self._find_in_part(names, part) for part in parts))
 
     def _find_in_part(self, names: tuple[str, ...], part: str) -> Names:
         return self._found.get((names, part), lambda: _find(names, part))
+
+
+def _parts_of(text: str) -> tuple[str, ...]:
+    return tuple(additive_parts(text)) if len(text) > WHOLE else _kept_parts(text)
+
+
+# Several kinds of names are looked for in the same text, one after the other.
+@lru_cache(maxsize=KEPT_TEXTS)
+def _kept_parts(text: str) -> tuple[str, ...]:
+    return tuple(additive_parts(text))
 
 
 @lru_cache(maxsize=64)

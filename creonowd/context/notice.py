@@ -38,19 +38,19 @@ class Notice(Model):
 class Caution(Model, cache_hash=True):
     """What a result warns of.
 
-    `said` stands behind the code in `warnings`; without it the code stands alone there, and the
+    `wording` stands behind the code in `warnings`; without it the code stands alone there, and the
     notice has the catalogue's text.
     """
 
     code: WarningCode
-    said: Wording | None = None
+    wording: Wording | None = None
     layer: Layer | None = None
     source_ref: str = ""
     details: tuple[tuple[str, Detail], ...] = ()
 
     def text(self, language: Language = Language.DEFAULT) -> str:
         """Return `CODE` or `CODE: text`."""
-        return str(self.code) if self.said is None else f"{self.code}: {self._message(language)}"
+        return str(self.code) if self.wording is None else f"{self.code}: {self._message(language)}"
 
     def notice(self, language: Language = Language.DEFAULT) -> Notice:
         """Return the parts."""
@@ -67,8 +67,8 @@ class Caution(Model, cache_hash=True):
         details = ((k, clean(v) if isinstance(v, str) else v) for k, v in self.details)
         return replace(
             self,
-            said=self.said
-            and (self.said if _is_general(self) else Wording(*map(clean, self.said))),
+            wording=self.wording
+            and (self.wording if _is_general(self) else Wording(*map(clean, self.wording))),
             source_ref=self.source_ref and clean(self.source_ref),
             details=tuple(details),
         )
@@ -77,7 +77,7 @@ class Caution(Model, cache_hash=True):
         chinese = language is Language.CHINESE
         if language is Language.DEFAULT and self.code in SPELT_OUT:
             chinese = True
-        return (self.said or WARNINGS[self.code]).text(chinese=chinese)
+        return (self.wording or WARNINGS[self.code]).text(chinese=chinese)
 
 
 class ShownWarnings(NamedTuple):
@@ -95,15 +95,15 @@ def show(cautions: Iterable[Caution], language: Language = Language.DEFAULT) -> 
 
 @cache
 def _general(code: WarningCode) -> Caution:
-    return Caution(code=code, said=WARNINGS[code])
+    return Caution(code=code, wording=WARNINGS[code])
 
 
 def caution(code: WarningCode, source_ref: str = "") -> Caution:
     """Warn with the text of the catalogue."""
     if not source_ref:
         return _general(code)
-    return Caution(code=code, said=WARNINGS[code], source_ref=source_ref)
+    return Caution(code=code, wording=WARNINGS[code], source_ref=source_ref)
 
 
 def _is_general(given: Caution) -> bool:
-    return given.said == WARNINGS[given.code]
+    return given.wording == WARNINGS[given.code]

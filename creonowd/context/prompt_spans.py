@@ -9,11 +9,10 @@ from typing import Literal
 
 from msgspec import UNSET, UnsetType, field
 
-from creonowd.context.assemble import Assembly
+from creonowd.context.assemble import Assembly, PartName
 from creonowd.context.evidence import Decision, PromptPart, layer_parts
 from creonowd.context.fragment import FragmentKind, Layer
 from creonowd.context.language import FRAMES
-from creonowd.context.prompt_blocks import PartName
 from creonowd.context.result import CacheBreakPoint
 from creonowd.context.user_content import INPUT_REF, SELECTION_REF
 from creonowd.model import Model

@@ -6,12 +6,11 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET, Raw, UnsetType
 
-from creonowd.context.assemble import Assembly
+from creonowd.context.assemble import Assembly, PartName, PromptPlace
 from creonowd.context.budget import CountCorrection
 from creonowd.context.evidence import EncodedPart, TrimEvidence, add_up, encode_part
 from creonowd.context.fragment import DYNAMIC, Layer
 from creonowd.context.notice import Notice, show
-from creonowd.context.prompt_blocks import PartName, PromptPlace
 from creonowd.context.stable_prefix import PrefixChange, PrefixComparison
 from creonowd.errors import Language
 from creonowd.model import Model, Result

@@ -6,7 +6,7 @@ assembly. A fragment of another project ends the request.
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import anyio
 from anyio import CapacityLimiter
@@ -34,7 +34,7 @@ from creonowd.context.plan import (
     wants,
 )
 from creonowd.context.story import Story, StoryDocument, StoryPlace
-from creonowd.context.story_spans import Untimely, at_place, limit_threads
+from creonowd.context.story_spans import Timely, Untimely, at_place, limit_threads
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model
@@ -53,18 +53,19 @@ class SourceQuery(Model):
     """What a source is asked for.
 
     Sources of the stable layers get neither document nor query, and of the author's place only the
-    chapter: nothing dynamic may leak into the stable prefix. `query` is the text to search with, from before the cursor; `wish` is what
-    the author selected or asks for in words. `limit` bounds the fragments. A document of at most
-    `shown` code points stands in the prompt as a whole. `earlier` are the chapters whose story so
-    far is asked for, in order, None where there is no place in the story; it may take about
-    `synopsis_room` tokens, and with `whole_chapters` the nearest are there with their whole text.
+    chapter: nothing dynamic may leak into the stable prefix. `query` is the text to search with,
+    from before the cursor; `wish` is what the author selected or asks for in words. `limit` bounds
+    the fragments. A document of at most `shown` code points stands in the prompt as a whole.
+    `earlier` are the chapters whose story so far is asked for, in order, None where there is no
+    place in the story; it may take about `synopsis_room` tokens, and with `whole_chapters` the
+    nearest are there with their whole text.
 
     `query_end` is where the query ends in the document, and `query_ends` where it ended before
     that: what was found then keeps its place while it is still good. Passages may take about
     `passage_room` tokens. `last` are the sentences before the cursor, each of which may allude to
-    an earlier passage. What lies after `here` in the story is not wanted, unless
-    the skill `sees_future`. Of the `previous` chapter the prompt shows what follows
-    `previous_start`. Rules over the `rules_line` are narrowed.
+    an earlier passage. What lies after `here` in the story is not wanted, unless the skill
+    `sees_future`. Of the `previous` chapter the prompt shows what follows `previous_start`. Rules
+    over the `rules_line` are narrowed.
     """
 
     project_id: str
@@ -216,22 +217,29 @@ def _dynamic(plan: Plan, ask: SourceQuery) -> SourceQuery:
 def _first_words(plan: Plan) -> str:
     """Return what an empty page asks with: the end of the chapter before, outline and title."""
     before = "" if plan.previous is None else plan.previous.text[-FIRST_WORDS:]
-    said = plan.outline[:FIRST_WORDS]
-    return "\n\n".join(filter(None, (before, said, file_stem(plan.document_id))))
+    outline = plan.outline[:FIRST_WORDS]
+    return "\n\n".join(filter(None, (before, outline, file_stem(plan.document_id))))
 
 
 def _wish(plan: Plan) -> str:
     document = plan.document
     selected = document.selection if document else None
     text = document.text[selected.start : selected.end] if document and selected else ""
-    return "\n".join(said for said in (text[:LONGEST_QUERY], plan.additional_input) if said)
+    return "\n".join(filter(None, (text[:LONGEST_QUERY], plan.additional_input)))
 
 
-# The projects that an answer's fragments name; the same answer again is not checked again.
-CheckedAnswers = Memo[tuple[SourceResult, Layer], frozenset[str | None]]
-# What a source returned and the projects in it, the error that ends the request, or the kind of
+class AnswerFacts(NamedTuple):
+    """The projects that an answer's fragments name, and whether any depends on the place."""
+
+    projects: frozenset[str | None]
+    is_timed: bool
+
+
+# What was found in an answer; the same answer again is not checked again.
+CheckedAnswers = Memo[tuple[SourceResult, Layer], AnswerFacts]
+# What a source returned and what was found in it, the error that ends the request, or the kind of
 # the failure.
-SourceAnswer = tuple[SourceResult, frozenset[str | None]] | DaemonError | str
+SourceAnswer = tuple[SourceResult, AnswerFacts] | DaemonError | str
 
 
 class Failure(Model):
@@ -246,10 +254,11 @@ class SourceResults(Model):
     """What all sources returned, in the order of the sources and not of their answers.
 
     `untimely` does not hold at the author's place, and `states` say where the pieces of the
-    stable layers stand in time.
+    stable layers stand in time. `timeless` layers have no piece that depends on the place.
     """
 
     fragments: dict[Layer, tuple[Fragment, ...]]
+    timeless: frozenset[Layer] = frozenset()
     untimely: tuple[Untimely, ...] = ()
     states: tuple[tuple[str, str], ...] = ()
     left_out: tuple[Omission, ...] = ()
@@ -334,23 +343,25 @@ def _failure(error: Exception) -> DaemonError | str:
 
 
 def _check_answer(fetched: object, source: Source, checked: CheckedAnswers) -> SourceAnswer:
-    projects = _projects(fetched, source.layer, checked)
-    if projects is None or not isinstance(fetched, SourceResult):
-        return "malformed"
-    return fetched, projects
-
-
-def _projects(
-    fetched: object, layer: Layer, checked: CheckedAnswers
-) -> frozenset[str | None] | None:
-    """Return the projects that the fragments name; None if the answer makes no sense."""
     if not isinstance(fetched, SourceResult):
+        return "malformed"
+    # What depends on the cursor is another nearly every time: to keep that took longer than to look.
+    facts = checked.peek((fetched, source.layer)) if source.layer in STABLE else None
+    if facts is None:
+        facts = _facts(fetched, source.layer)
+        if facts is not None and source.layer in STABLE:
+            checked.put((fetched, source.layer), facts)
+    return "malformed" if facts is None else (fetched, facts)
+
+
+def _facts(fetched: SourceResult, layer: Layer) -> AnswerFacts | None:
+    """Look at all fragments of an answer; None if it makes no sense."""
+    if not all(_is_sound(fragment, layer) for fragment in fetched.fragments):
         return None
-    projects = checked.peek((fetched, layer))
-    if projects is None and all(_is_sound(fragment, layer) for fragment in fetched.fragments):
-        projects = frozenset(fragment.project_id for fragment in fetched.fragments)
-        checked.put((fetched, layer), projects)
-    return projects
+    return AnswerFacts(
+        frozenset([fragment.project_id for fragment in fetched.fragments]),
+        any(fragment.is_timed for fragment in fetched.fragments),
+    )
 
 
 def _is_sound(fragment: object, layer: Layer) -> bool:
@@ -378,6 +389,7 @@ def _join_answers(project_id: str, pairs: Sequence[tuple[Source, SourceAnswer]])
     warnings: list[Caution] = []
     failures: list[Failure] = []
     unavailable: list[Caution] = []
+    timed: set[Layer] = set()
     for source, answer in pairs:
         if isinstance(answer, DaemonError):
             raise answer
@@ -385,8 +397,10 @@ def _join_answers(project_id: str, pairs: Sequence[tuple[Source, SourceAnswer]])
             failures.append(Failure(source=source.name, layer=source.layer, kind=answer))
             unavailable.append(replace(source.unavailable, layer=source.layer))
             continue
-        fetched, projects = answer
-        _refuse_foreign(project_id, source, projects)
+        fetched, facts = answer
+        _refuse_foreign(project_id, source, facts.projects)
+        if facts.is_timed:
+            timed.add(source.layer)
         fragments[source.layer] += fetched.fragments
         left_out += fetched.left_out
         summaries.update(fetched.summaries)
@@ -394,6 +408,7 @@ def _join_answers(project_id: str, pairs: Sequence[tuple[Source, SourceAnswer]])
         warnings += [replace(warning, layer=source.layer) for warning in fetched.warnings]
     return SourceResults(
         fragments={layer: tuple(found) for layer, found in fragments.items()},
+        timeless=frozenset(Layer) - timed,
         left_out=tuple(left_out),
         summaries=frozenset(summaries),
         earlier=tuple(earlier),
@@ -405,7 +420,11 @@ def _join_answers(project_id: str, pairs: Sequence[tuple[Source, SourceAnswer]])
 def in_time(plan: Plan, gathered: SourceResults) -> SourceResults:
     """Leave out what does not hold at the author's place in the story."""
     timely = {
-        layer: at_place(fragments, plan.story, plan.here)
+        layer: (
+            Timely(fragments)
+            if layer in gathered.timeless
+            else at_place(fragments, plan.story, plan.here)
+        )
         for layer, fragments in gathered.fragments.items()
     }
     timely[Layer.SETTINGS] = limit_threads(timely[Layer.SETTINGS], plan.story)

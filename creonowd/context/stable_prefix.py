@@ -3,9 +3,9 @@
 No dynamic quantity comes in here: no cursor, no selection, no input, no retrieved text. What the
 document mentions comes in as a set of entities, and only when the rules are over their line: then
 entities leave by whether they are mentioned, not by where, so that typing does not change what
-stays. Rule texts, terminology and plain user constraints never leave.
-Behind that, `PrefixMemory` compares a system prompt with that of the caller's previous call and
-names the first source that changed: why a prompt cache misses.
+stays. Rule texts, terminology and plain user constraints never leave. Behind that, `PrefixMemory`
+compares a system prompt with that of the caller's previous call and names the first source that
+changed: why a prompt cache misses.
 """
 
 import re
@@ -181,7 +181,7 @@ class EntityRanking(Model):
         shared = self.shared.get(entity.source_ref, 0)
         often = self.often.get(entity.source_ref, 0)
         earlier = self.earlier.get(entity.source_ref, 0)
-        named = (not entity.pinned, not mentioned, -often, -entity.priority)
+        named = (not mentioned, -often, -entity.priority)
         return (*named, -earlier, -shared, name, entity.source_ref, entity.text)
 
 
@@ -189,8 +189,8 @@ class SystemPrompt(Model):
     """The system prompt and its hash, where Rules end in it, and the outcome of both layers.
 
     `ranking` is that of the people in Rules. `hasher` has read the prompt; a copy of it goes on to
-    hash what follows. `encoded` is what a
-    reply repeats of it. `weight` is about how many characters it takes to keep this and its input.
+    hash what follows. `encoded` is what a reply repeats of it. `weight` is about how many
+    characters it takes to keep this and its input.
     """
 
     prompt: Rendered
@@ -627,8 +627,8 @@ def _excluded_constraints(units: Sequence[Unit]) -> list[int]:
 
 
 def _drop_order(units: Sequence[Unit], ranking: EntityRanking) -> Iterator[tuple[int, Rule]]:
-    """Return what may be dropped and by which rule, the least important first."""
-    fragments = [(index, unit.fragment) for index, unit in enumerate(units)]
+    """Return what may be dropped and by which rule, the least important first; never a pin."""
+    fragments = [(at, unit.fragment) for at, unit in enumerate(units) if not unit.fragment.pinned]
     entities = [pair for pair in fragments if pair[1].kind is FragmentKind.ENTITY]
     for index, entity in sorted(entities, key=lambda pair: ranking.key(pair[1]), reverse=True):
         mentioned = entity.source_ref in ranking.mentioned
@@ -657,7 +657,8 @@ def _decisions(
                 f"{current}", tools.count_number(current), tools.count_number(before)
             )
         if reason is None:
-            yield keep(unit, Rule.RULES_LINE, number)
+            rule = Rule.PINNED if unit.fragment.pinned else Rule.RULES_LINE
+            yield keep(unit, rule, number)
         else:
             yield drop(unit, *reason, number)
 

@@ -98,7 +98,7 @@ def at_place(fragments: tuple[Fragment, ...], story: Story, here: StoryPlace | N
 
 
 def limit_threads(timely: Timely, story: Story) -> Timely:
-    """Keep the open threads that are due first; it depends on the story, never on the cursor."""
+    """Keep the open threads that are pinned or due first; the cursor has no say in that."""
     threads = [one for one in timely.fragments if one.kind is FragmentKind.THREAD]
     if len(threads) <= MOST_THREADS:
         return timely
@@ -108,14 +108,15 @@ def limit_threads(timely: Timely, story: Story) -> Timely:
         due = story.find(thread.due).place if thread.due else end
         # Chapters that are not written yet have one place; their numbers tell them apart.
         counted = whole_number(thread.due)
-        return (due, 0 if counted is None else counted.value, thread.source_ref)
+        number = 0 if counted is None else counted.value
+        return (not thread.pinned, due, number, thread.source_ref)
 
     extra = sorted(threads, key=rank)[MOST_THREADS:]
     left_out = {one.source_ref for one in extra}
     figures = (("shown", MOST_THREADS), ("open", len(threads)))
     warning = Caution(
         code=WarningCode.CONTEXT_THREAD_LIMIT,
-        said=_SHOWN.format(MOST_THREADS, len(threads)),
+        wording=_SHOWN.format(MOST_THREADS, len(threads)),
         layer=Layer.SETTINGS,
         details=figures,
     )
@@ -185,7 +186,7 @@ def _doubts(fragment: Fragment, story: Story) -> Iterator[Caution]:
     if fragment.since and fragment.until and _is_backward(fragment, story):
         yield Caution(
             code=WarningCode.STORY_PLACE_UNCLEAR,
-            said=_NEVER.format(fragment.source_ref, fragment.since, fragment.until),
+            wording=_NEVER.format(fragment.source_ref, fragment.since, fragment.until),
             layer=fragment.layer,
             source_ref=fragment.source_ref,
             details=(("place", fragment.until),),
@@ -197,10 +198,10 @@ def _doubts(fragment: Fragment, story: Story) -> Iterator[Caution]:
         if found.known and not several:
             continue
         named = ", ".join(found.candidates[:_MOST_NAMED])
-        said = _SEVERAL if several else _UNKNOWN
+        wording = _SEVERAL if several else _UNKNOWN
         yield Caution(
             code=WarningCode.STORY_PLACE_UNCLEAR,
-            said=said.format(fragment.source_ref, reference, named),
+            wording=wording.format(fragment.source_ref, reference, named),
             layer=fragment.layer,
             source_ref=fragment.source_ref,
             details=(("place", reference),),

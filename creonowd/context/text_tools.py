@@ -322,8 +322,7 @@ class Memory:
     """What a daemon keeps between assemblies; every part is bounded.
 
     `units` are fragments made ready, `layers` whole layers made ready and whole system prompts,
-    `chunks` what was retrieved together;
-    `answers` are those of sources that were checked.
+    `chunks` what was retrieved together; `answers` are those of sources that were checked.
     """
 
     def __init__(self, characters: int = 8_000_000) -> None:
@@ -334,7 +333,7 @@ class Memory:
         self.units: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
         self.layers: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
         self.chunks: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
-        self.answers: Memo[Any, frozenset[str | None]] = Memo(characters, _weigh_answer)
+        self.answers: Memo[Any, Any] = Memo(characters, _weigh_answer)
         self.mentions = Mentions(characters // 2)
 
 

@@ -492,8 +492,8 @@ class RankedChunks:
     def kept_tokens(self, room: int, window: Span | None) -> int:
         """Return the tokens of what `trim` keeps."""
         candidates, _ = self._candidates(window)
-        rows = self._choose(candidates, RetrievedRoom(room), room)
-        return sum(self._tokens[row[0]] for part in rows for row in part if self._is_shown(row))
+        parts = self._choose(candidates, RetrievedRoom(room), room)
+        return sum(self._tokens[row[0]] for rows in parts for row in self._shown(rows))
 
     def trim(
         self, room: RetrievedRoom, window: Span | None, firm: int | None = None
@@ -531,12 +531,12 @@ class RankedChunks:
         kept_free = max(room.tokens // LATE_SHARE, min(room.tokens, LATE_TOKENS))
         less = room._replace(tokens=room.tokens - kept_free)
         first, late = self._fill(early, less, min(firm, less.tokens))
-        in_order = [row for row in first if self._is_shown(row)]
-        again = [row[0] for row in first if not self._is_shown(row)]
+        in_order = self._shown(first)
+        again = [row[0] for row in self._hidden(first)]
         left = room.tokens - sum(self._tokens[row[0]] for row in (*in_order, *late))
         filled = self._fill([*answers, *again], room._replace(tokens=left), left)
-        behind = [row for rows in filled for row in rows if self._is_shown(row)]
-        in_order += [row for rows in filled for row in rows if not self._is_shown(row)]
+        behind = [row for rows in filled for row in self._shown(rows)]
+        in_order += [row for rows in filled for row in self._hidden(rows)]
         return in_order, late, behind
 
     def _candidates(self, window: Span | None) -> _ChunkChoice:
@@ -591,8 +591,13 @@ class RankedChunks:
                 has_gap = True
         return in_order, late
 
-    def _is_shown(self, row: _ChunkRow) -> bool:
-        return row[1] is None and row[0] not in self._blank
+    def _shown(self, rows: Iterable[_ChunkRow]) -> list[_ChunkRow]:
+        blank = self._blank
+        return [row for row in rows if row[1] is None and row[0] not in blank]
+
+    def _hidden(self, rows: Iterable[_ChunkRow]) -> list[_ChunkRow]:
+        blank = self._blank
+        return [row for row in rows if row[1] is not None or row[0] in blank]
 
     def _decide(self, row: _ChunkRow) -> Decision:
         index, rule, missing = row

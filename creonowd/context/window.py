@@ -254,11 +254,12 @@ def _fit_on_grid(around: Surroundings, grid: int, room: int, least: int) -> _Exc
     """Show what fits; where that is not the whole document, close it with the lines it covers."""
     reserve = _closing_reserve(around)
     before = _fit_before(around, grid, room, reserve)
-    after = show_after(around.after, room - before.tokens, least - before.tokens, around.tools)
-    shown = _Excerpt(before, after)
     left = room - before.tokens - reserve
-    if not shown.text or left < 0 or _is_whole(shown, around):
-        return shown
+    if left < 0 or not before.text or _may_be_whole(around.after, left + reserve, around.tools):
+        after = show_after(around.after, room - before.tokens, least - before.tokens, around.tools)
+        shown = _Excerpt(before, after)
+        if not shown.text or left < 0 or _is_whole(shown, around):
+            return shown
     shown = _Excerpt(before, show_after(around.after, left, least - before.tokens, around.tools))
     if not shown.text:
         return shown
@@ -385,6 +386,11 @@ def _tokens_to(after: TextAfter, end: int, tools: TextTools) -> int:
     if tokens is None:
         tokens = after.tokens[end] = after.counted.tokens_to(end, "\n", tools)
     return tokens
+
+
+def _may_be_whole(after: TextAfter, room: int, tools: TextTools) -> bool:
+    """Return whether the text after the cursor could be shown up to its end."""
+    return not after.text.strip() or _tokens_to(after, after.limit, tools) <= room
 
 
 def _is_whole(shown: _Excerpt, around: Surroundings) -> bool:

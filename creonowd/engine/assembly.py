@@ -2,9 +2,13 @@
 
 `context:assemble`, `context:inspect` and `ai:skill:run` all go through here, so that they cannot
 differ.
+
+An assembly is a pure function of its plan, of what its sources return and of the tools. So the same
+plan with sources that have not changed has the answer that it had before. Sources that other
+processes offer cannot say whether they have changed: an assembly that asks them is always made.
 """
 
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Hashable, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Annotated, Any, NamedTuple
@@ -46,16 +50,22 @@ from creonowd.context.plan import (
     wants,
     wants_document,
 )
-from creonowd.context.result import ModelTarget, redaction_evidence
-from creonowd.context.source import Source
-from creonowd.context.stable_prefix import PrefixComparison, PrefixKey
+from creonowd.context.result import (
+    AssembleResult,
+    EncodedAnswer,
+    ModelTarget,
+    encode_answer,
+    redaction_evidence,
+)
+from creonowd.context.source import Source, wanted_sources
+from creonowd.context.stable_prefix import PrefixComparison, PrefixDigest, PrefixKey
 from creonowd.context.story import Story, StoryPlace
 from creonowd.context.text_tools import TextTools
 from creonowd.engine.services import SeenOnce, Session, SkillRead
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.logs import redaction_event
 from creonowd.model import Model, Params
-from creonowd.providers.configured import Choice, Wishes
+from creonowd.providers.configured import CallPreferences, Choice
 from creonowd.providers.provider import Sampling
 from creonowd.skills.library import LibraryEntry
 from creonowd.skills.skill import MAX_OUTPUT_TOKENS, Skill, invalid_skill
@@ -68,7 +78,7 @@ from creonowd.sources.document import (
 )
 from creonowd.sources.file_fragments import own_texts
 from creonowd.sources.project_files import outline_for
-from creonowd.sources.shared_reads import JOINT_SHARE, RoundCache
+from creonowd.sources.shared_reads import JOINT_SHARE, RoundCache, read_folders
 from creonowd.sources.synopsis import describe
 from creonowd.text import file_stem
 from creonowd.tokens.tokenizer import ByteTokenizer
@@ -178,6 +188,75 @@ class Preparation(NamedTuple):
     key: PrefixKey
 
 
+class LoggedOutcome(NamedTuple):
+    """What is logged of every assembly, and what of one in which something was redacted."""
+
+    assembled: dict[str, Any]
+    redacted: dict[str, Any]
+
+
+class KeptAnswer(NamedTuple):
+    """An answer, the digest of its stable prefix, what is logged of it, and its weight.
+
+    `warned_before` are the keys of warnings that it lacks because its project had them before.
+    """
+
+    answer: EncodedAnswer
+    digest: PrefixDigest
+    outcome: LoggedOutcome
+    warned_before: tuple[str, ...]
+    weight: int
+
+
+async def answer_client(session: Session, request: AssembleContext) -> AssembleResult:
+    """Return the prompt for one AI call; what was made of the same before is not made again."""
+    started, engine = session.clock.monotonic(), session.engine
+    async with prepare(session, request, WhatIf()) as prepared:
+        key = _answer_key(prepared)
+        kept = None if key is None else engine.answers.peek(key)
+        if kept is None or not all(map(engine.seen_once.has, kept.warned_before)):
+            kept = await _make_answer(session, prepared, key, started)
+        else:
+            log_outcome(kept.outcome, session.clock.monotonic() - started)
+    return kept.answer.result(engine.prefixes.follow(prepared.key, kept.digest))
+
+
+async def _make_answer(
+    session: Session, prepared: Preparation, key: Hashable | None, started: float
+) -> KeptAnswer:
+    plan, engine = prepared.plan, session.engine
+    result = await assemble_prepared(session, prepared)
+    assembly = result.assembly
+    log_assembly(assembly, session.clock.monotonic() - started, engine.seen_once)
+    answer = encode_answer(assembly, result.target)
+    text = 0 if plan.document is None else len(plan.document.text)
+    made = KeptAnswer(
+        answer=answer,
+        digest=assembly.system_prompt.digest,
+        outcome=outcome_of(assembly),
+        warned_before=tuple(_warning_key(plan, warning) for warning in result.repeated),
+        weight=answer.weight + text,
+    )
+    # A source that failed may work the next time; a warning that a project gets once is not repeated.
+    is_lasting = not assembly.failures and not any(map(_is_once_per_project, assembly.warnings))
+    if is_lasting and key is not None and key == _answer_key(prepared):
+        engine.answers.put(key, made)
+    return made
+
+
+def _answer_key(prepared: Preparation) -> Hashable | None:
+    """Return all that an answer depends on; None if that cannot be known."""
+    plan, tools, target = prepared.plan, prepared.tools, prepared.target
+    revisions: list[Hashable] = []
+    for source in wanted_sources(plan, prepared.sources):
+        revision: Callable[[], Hashable | None] | None = getattr(source, "revision", None)
+        current = None if revision is None else revision()
+        if current is None:
+            return None
+        revisions.append(current)
+    return (plan, target, tools.key, tools.tokenizer.exact, tuple(revisions))
+
+
 async def assemble_for_client(
     session: Session,
     request: AssembleContext,
@@ -216,7 +295,7 @@ async def assemble_prepared(session: Session, prepared: Preparation) -> ClientAs
     repeated = tuple(
         each
         for each in assembly.warnings
-        if is_said_once(each) and not seen.add(said_key(plan, each))
+        if _is_once_per_project(each) and not seen.add(_warning_key(plan, each))
     )
     warnings = tuple(each for each in assembly.warnings if each not in repeated)
     return ClientAssembly(
@@ -228,12 +307,12 @@ async def assemble_prepared(session: Session, prepared: Preparation) -> ClientAs
     )
 
 
-def is_said_once(warning: Caution) -> bool:
+def _is_once_per_project(warning: Caution) -> bool:
     """Return whether a project gets a warning only once."""
     return warning.code is WarningCode.CHARACTER_NAME_AMBIGUOUS
 
 
-def said_key(plan: Plan, warning: Caution) -> str:
+def _warning_key(plan: Plan, warning: Caution) -> str:
     """Return the key under which it is known that a project had a warning."""
     return f"{plan.project_id} {warning.text()}"
 
@@ -328,15 +407,15 @@ def choose_model(
     `sampling` is that of the request; what it leaves open is decided in the same order.
     """
     supposed = None if what_if is None or what_if.profile is None else what_if.profile.model
-    asked = Wishes(
+    asked = CallPreferences(
         backend=request.backend,
         model=request.model or supposed,
         sampling=sampling,
         max_output_tokens=request.max_output_tokens,
     )
-    of_skill = Wishes()
+    of_skill = CallPreferences()
     if skill is not None:
-        of_skill = Wishes(
+        of_skill = CallPreferences(
             model=skill.model or None,
             sampling=skill.sampling,
             max_output_tokens=skill.max_output_tokens,
@@ -460,7 +539,8 @@ def _own_texts(
     if _clear_language(file, document) is not None:
         return None
     with suppress(DaemonError):
-        return cache.once("own texts", lambda: own_texts(call.session.tree, call.project))
+        folders = read_folders(cache, call.session.tree, call.project)
+        return cache.once("own texts", lambda: own_texts(folders.folder))
     return ()
 
 
@@ -604,7 +684,9 @@ async def _language(
     if texts is None:
         try:
             texts = await to_thread.run_sync(
-                own_texts, session.tree, project, abandon_on_cancel=True
+                own_texts,
+                partial(session.tree.read_all_now, project.root),
+                abandon_on_cancel=True,
             )
         except DaemonError:
             texts = ()
@@ -727,13 +809,6 @@ def log_assembly(assembly: Assembly, seconds: float, seen_once: SeenOnce) -> Non
             kind=failure.kind,
         )
     _log_rules(assembly, seen_once)
-
-
-class LoggedOutcome(NamedTuple):
-    """What is logged of every assembly, and what of one in which something was redacted."""
-
-    assembled: dict[str, Any]
-    redacted: dict[str, Any]
 
 
 def outcome_of(assembly: Assembly) -> LoggedOutcome:

@@ -12,16 +12,15 @@ from creonowd.context.notice import Caution, caution, show
 from creonowd.context.result import BoundedCount
 from creonowd.context.text_tools import TextTools, TokenizerFailedError
 from creonowd.context_files.files import ConversationKey, FileRequest
-from creonowd.engine.meter import MeteredProvider
-from creonowd.engine.services import InConversation, Session
+from creonowd.engine.services import InConversation, MeteredProvider, Session
 from creonowd.errors import DaemonError, WarningCode
 from creonowd.history.budget_fit import PINNED, summary_policy, total_tokens
 from creonowd.history.build_result import BuildResult, Part, PartSummary, SummaryNote
 from creonowd.history.code_law import CodeLaw
 from creonowd.history.histories import History, StoredSummary, put_message
+from creonowd.history.model_summary import ModelSummariser, stored_summary
 from creonowd.history.round_archive import register_rounds
 from creonowd.history.rounds import Speaker, call_texts
-from creonowd.history.summariser import ModelSummariser, stored_summary
 from creonowd.history.summary import extractive_summary
 from creonowd.history.tool_result import TodoItem
 from creonowd.history.tool_summary import ref_in

@@ -14,13 +14,12 @@ from anyio import to_thread
 from msgspec import Meta
 
 from creonowd.context.story import StoryDocument
-from creonowd.engine.meter import MeteredProvider
-from creonowd.engine.services import Session
+from creonowd.engine.services import MeteredProvider, Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.providers.provider import Call, Purpose
 from creonowd.rpc.requests import report_progress
-from creonowd.sources.extract import first_sentence
+from creonowd.sources.extractive_summary import first_sentence
 from creonowd.sources.synopsis import chapter_text, digest_of
 from creonowd.text import file_stem, well_formed
 from creonowd.tokens.boundaries import grapheme_floor, paragraphs
@@ -266,7 +265,7 @@ async def _summarise(session: Session, project: Project, work: _Work) -> None:
         names = (await session.sources.entities(project).all()).names
         texts = summaries.open_texts(project)
         made = await to_thread.run_sync(
-            summaries.extract, project.root, work.document, texts, names, abandon_on_cancel=True
+            summaries.extract, project, work.document, texts, names, abandon_on_cancel=True
         )
         if made is not None:
             await summaries.store.keep(project, made)

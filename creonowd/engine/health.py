@@ -141,16 +141,16 @@ def _projects_cut_short(
 ) -> Trouble | None:
     if not left_out:
         return None
-    said = [
+    texts = [
         (project, text)
         for project, cautions in sorted(left_out.items())
         for one in cautions
-        if (text := one.with_clean_texts(clean).said) is not None
+        if (text := one.with_clean_texts(clean).wording) is not None
     ]
     return Trouble(
         reason=Wording(
-            " ".join(f"{project}: {text.english}" for project, text in said),
-            "".join(f"{project}：{text.chinese}" for project, text in said),
+            " ".join(f"{project}: {text.english}" for project, text in texts),
+            "".join(f"{project}：{text.chinese}" for project, text in texts),
         ),
         remedy=Wording(
             "Make the novel's own folder the project, and shorten the ignore file.",

@@ -15,7 +15,7 @@ from creonowd.context.assemble import Assembly
 from creonowd.context.coverage import Coverage, DocumentText, chapter_title, coverage
 from creonowd.context.evidence import Decision
 from creonowd.context.fragment import Extent, Layer
-from creonowd.context.inspection import DocumentRange, InspectParts, NameMention, Why
+from creonowd.context.inspection import DocumentRange, InspectParts, NameMention, ScoreReasons
 from creonowd.context.prompt_spans import PieceKind, Positions, PromptText, kind_of, prompt_text
 from creonowd.context.result import break_points, redaction_evidence
 from creonowd.context.source import query_for
@@ -174,7 +174,7 @@ def _name(decision: Decision, kind: PieceKind, titles: Mapping[str, str]) -> str
     return fragment.title or titles.get(path) or next(iter(heading), "") or file_stem(path)
 
 
-async def _why(session: Session, project: Project, assembly: Assembly) -> dict[str, Why]:
+async def _why(session: Session, project: Project, assembly: Assembly) -> dict[str, ScoreReasons]:
     """Return by reference why the passages were found, without secrets."""
     passages, entities = session.sources.passages, session.sources.entities(project)
     ask = query_for(assembly.plan, Layer.RETRIEVED)

@@ -6,7 +6,7 @@ from msgspec import Meta
 
 from creonowd.context.budget import allowances_of
 from creonowd.context.fragment import Layer
-from creonowd.context.inspection import Why
+from creonowd.context.inspection import ScoreReasons
 from creonowd.context.notice import Notice, caution, show
 from creonowd.context.plan import query as text_before
 from creonowd.context.plan import query_ends, step
@@ -24,7 +24,7 @@ from creonowd.sources.passage_source import (
     MOST,
     RankedPassages,
     Search,
-    Within,
+    SearchRange,
     before_place,
     explain,
     without_terms,
@@ -73,7 +73,7 @@ class RetrievedPassage(Model):
     """Its text."""
     score: float
     """How well it fits, from 0 to 1."""
-    why: Why
+    why: ScoreReasons
     """What the score is made of."""
     duplicates: list[str]
     """References of passages with nearly the same text, which are left out."""
@@ -175,7 +175,7 @@ async def _search(
 ) -> Search:
     figures = allowances_of((await session.budgets.effective(project.project_id)).profile)
     document = located.document
-    before, within = "", Within()
+    before, within = "", SearchRange()
     if document is not None:
         cursor, grid = document.here.start, step(figures, None)
         story = await session.chapters.story(project, document)
@@ -215,7 +215,7 @@ async def _passages(
 
 
 def _passage(
-    redactor: Redactor, ranked: RankedPassage, why: Why, content: str, heading: str
+    redactor: Redactor, ranked: RankedPassage, why: ScoreReasons, content: str, heading: str
 ) -> RetrievedPassage:
     found = ranked.found
     return RetrievedPassage(

@@ -2,7 +2,7 @@
 
 `Engine` is what all assemblies share: their memory, and the queue in front of them. Of one document
 only some run and wait at once; waiting is fair and can be cancelled, and what runs is never
-disturbed.
+disturbed. Use cases that ask a model do so through `MeteredProvider`.
 """
 
 from collections import deque
@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import anyio
 from anyio import CapacityLimiter
+from msgspec import UNSET
 
 from creonowd.clock import Clock
 from creonowd.context.assemble import Concurrency
 from creonowd.context.budget import Budget
+from creonowd.context.result import AssembleResult
 from creonowd.context.source import Source
 from creonowd.context.stable_prefix import PrefixMemory
 from creonowd.context.text_tools import Memory
@@ -30,12 +32,14 @@ from creonowd.history.histories import Histories
 from creonowd.memo import Memo
 from creonowd.model import Params
 from creonowd.providers.configured import Backends, SentPrefixes
+from creonowd.providers.provider import Answer, Call, OnText, Provider, Purpose
 from creonowd.redaction import Redactor
 from creonowd.retrieval.project_index import Indexes
 from creonowd.rpc.channel import Role
 from creonowd.rpc.connection import Connection, Peer
 from creonowd.settings import Settings
 from creonowd.skills.library import Library, LibraryEntry
+from creonowd.sources.extractive_summary import ExtractStore
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.project_files import ProjectSources
 from creonowd.sources.shared_reads import TOGETHER, ReadRounds, SharedReads
@@ -50,7 +54,7 @@ from creonowd.workspace.documents import Documents
 from creonowd.workspace.file_edits import FileEdits
 from creonowd.workspace.projects import Project, Projects
 from creonowd.workspace.runs import Runs
-from creonowd.workspace.usage import UsageLedger
+from creonowd.workspace.usage import UsageLedger, UsageRecord
 from creonowd.workspace.watcher import Watcher
 
 FILE_READERS = 8
@@ -241,6 +245,7 @@ class Services:
     sources: ProjectSources
     chapters: Chapters
     summaries: ChapterSummaries
+    extracts: ExtractStore
     viewer: ViewerPages
 
 
@@ -282,6 +287,7 @@ class Session:
         self.sources = services.sources
         self.chapters = services.chapters
         self.summaries = services.summaries
+        self.extracts = services.extracts
         self.viewer = services.viewer
 
 
@@ -298,3 +304,78 @@ class InConversation(Params):
     """The project's id, as `project:create` and `project:list` return it."""
     conversation_id: str
     """The conversation's id, chosen by the client: 1 to 64 of A–Z, a–z, 0–9, `_` and `-`."""
+
+
+class MeteredProvider:
+    """A provider whose calls are recorded as those of a project, and of a skill if there is one.
+
+    `prompt` is what the calls that write are about; it says whether their prefix had changed. A
+    call that fails or is cancelled reports no counts, so that it is not recorded; nor is one
+    for which no model was asked.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        session: Session,
+        project_id: str,
+        skill_id: str = "",
+        prompt: AssembleResult | None = None,
+    ) -> None:
+        self._provider = provider
+        self._session = session
+        self._project_id = project_id
+        self._skill_id = skill_id
+        self._prompt = prompt
+
+    @property
+    def name(self) -> str:
+        """The provider's name in the settings."""
+        return self._provider.name
+
+    @property
+    def judges(self) -> bool:
+        """Whether it can be asked for a verdict."""
+        return self._provider.judges
+
+    async def answer(self, call: Call, on_text: OnText) -> Answer:
+        """Ask the model, and record what that took."""
+        answer = await self._provider.answer(call, on_text)
+        if not answer.stands_in:
+            await self._session.usage.record(self._record(call, answer))
+        return answer
+
+    async def close(self) -> None:
+        """Close nothing: the provider is not ours."""
+
+    def _record(self, call: Call, answer: Answer) -> UsageRecord:
+        usage = answer.usage
+        changed_by, lost = "", 0
+        if call.purpose is Purpose.WRITE and usage is not None:
+            changed_by, lost = self._prefix_loss(usage.cache_read_tokens)
+        return UsageRecord(
+            at_ms=self._session.clock.now_ms(),
+            project_id=self._project_id,
+            skill_id=self._skill_id,
+            provider=self.name,
+            model=call.model,
+            purpose=call.purpose,
+            input_tokens=None if usage is None else usage.input_tokens,
+            output_tokens=0 if usage is None else usage.output_tokens,
+            cache_read_tokens=0 if usage is None else usage.cache_read_tokens,
+            cache_write_tokens=0 if usage is None else usage.cache_write_tokens,
+            changed_by=changed_by,
+            lost_tokens=lost,
+        )
+
+    def _prefix_loss(self, read: int) -> tuple[str, int]:
+        """Return what changed the prefix, and how many of its tokens the cache could have had."""
+        prompt = self._prompt
+        if prompt is None or prompt.prefix_change is UNSET:
+            return "", 0
+        cacheable = [
+            p.tokens
+            for p in prompt.cache_break_points
+            if p.hash == prompt.stable_prefix_hash and p.reaches_minimum
+        ]
+        return prompt.prefix_change.source_ref, max(0, max(cacheable, default=0) - read)

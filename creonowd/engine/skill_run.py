@@ -26,8 +26,7 @@ from creonowd.engine.assembly import (
     choose_model,
     remember_prefix,
 )
-from creonowd.engine.meter import MeteredProvider
-from creonowd.engine.services import Session
+from creonowd.engine.services import MeteredProvider, Session
 from creonowd.errors import (
     DaemonError,
     ErrorCode,
@@ -378,7 +377,7 @@ async def _run(
 def _rewrite_failed(error: DaemonError) -> Caution:
     return Caution(
         code=WarningCode.AI_REWRITE_FAILED,
-        said=same_wording(error.code),
+        wording=same_wording(error.code),
         details=(("error", error.code),),
     )
 
@@ -492,7 +491,7 @@ def _reading_cautions(session: Session, choice: Choice, attempt: Attempt) -> lis
     cautions = [
         Caution(
             code=WarningCode.AI_PARAMETER_DROPPED,
-            said=_DROPPED.format(_WIRE_NAMES.get(name, name), attempt.model),
+            wording=_DROPPED.format(_WIRE_NAMES.get(name, name), attempt.model),
             details=(("parameter", _WIRE_NAMES.get(name, name)), ("model", attempt.model)),
         )
         for name in sorted(reply.dropped)
@@ -503,7 +502,7 @@ def _reading_cautions(session: Session, choice: Choice, attempt: Attempt) -> lis
         cautions.append(
             Caution(
                 code=WarningCode.PROMPT_TRUNCATED_BY_SERVER,
-                said=_TRUNCATED.format(theirs, ours),
+                wording=_TRUNCATED.format(theirs, ours),
                 details=(("readTokens", theirs), ("sentTokens", ours)),
             )
         )
@@ -511,7 +510,7 @@ def _reading_cautions(session: Session, choice: Choice, attempt: Attempt) -> lis
         cautions.append(
             Caution(
                 code=WarningCode.OUTPUT_EMPTY_AFTER_THINKING,
-                said=_ALL_THOUGHT.format(attempt.reserve),
+                wording=_ALL_THOUGHT.format(attempt.reserve),
                 details=(("maxOutputTokens", attempt.reserve),),
             )
         )

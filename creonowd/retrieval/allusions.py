@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from creonowd.memo import Memo
-from creonowd.retrieval.query import telling_terms
+from creonowd.retrieval.query import content_terms
 from creonowd.tokens.boundaries import is_abbreviation, sentences
 from creonowd.tokens.tokenizer import about_tokens
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from creonowd.retrieval.bm25 import TermIndex
 
-# A term in more passages is no one's own.
+# A term that more passages have points to none of them.
 MOST_PASSAGES = 64
 KEPT_SENTENCES = 2048
 KEPT_NUMBERS = 16_384
@@ -106,7 +106,7 @@ class Allusions:
         terms, each = np.unique(np.concatenate(arrays), return_inverse=True)
         is_new = np.repeat([sentence not in scene for sentence in asking], lengths)
         by = 1 / np.maximum(1, _uses(scene, terms)[each] + is_new)
-        worth = _Worth(self._index, self._documents, terms, self._rarities)
+        worth = _TermWeights(self._index, self._documents, terms, self._rarities)
         unit = 2 * self._rarity(1)
         return [
             Allusion(row, round(lead / unit, 4), sentence)
@@ -141,7 +141,7 @@ class Allusions:
         return math.log(1 + (self._population - documents + 0.5) / (documents + 0.5))
 
 
-class _Worth:
+class _TermWeights:
     """What terms are worth: how much each belongs to the documents and passages that have it."""
 
     def __init__(
@@ -236,7 +236,7 @@ def _stretches(
 
 @lru_cache(maxsize=KEPT_SENTENCES)
 def _terms(sentence: str) -> tuple[str, ...]:
-    return tuple(sorted(telling_terms(sentence)))
+    return tuple(sorted(content_terms(sentence)))
 
 
 @lru_cache(maxsize=KEPT_NUMBERS)

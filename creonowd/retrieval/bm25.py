@@ -375,7 +375,8 @@ def leading_rows(
 ) -> list[LeadingRow | None]:
     """Search for the terms of many short queries together; None for one that finds nothing.
 
-    `documents` has the document of each row, ascending. Terms that are too common to set passages apart are skipped.
+    `documents` has the document of each row, ascending. Terms that are too common to set passages
+    apart are skipped.
     """
     found: list[LeadingRow | None] = []
     at_once = max(1, MOST_CELLS // max(1, index.size))

@@ -27,7 +27,6 @@ from creonowd.context.notice import Caution
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model
-from creonowd.retrieval.catalogue import LARGEST, find_documents, is_excluded
 from creonowd.retrieval.database import (
     DamagedIndexError,
     Database,
@@ -38,6 +37,7 @@ from creonowd.retrieval.database import (
     set_mark,
     stored_texts,
 )
+from creonowd.retrieval.document_list import LARGEST, find_documents, is_excluded
 from creonowd.retrieval.passages import (
     DocumentSecretFinder,
     Passage,
@@ -99,7 +99,7 @@ def editor_documents(documents: Documents, project_id: str) -> dict[str, EditorD
     """Return the open documents of a project by path; a text is made only when it is asked for."""
     return {
         path: EditorDocument(
-            mark=f"open {document.turn}", text=lambda buffer=document.buffer: buffer.text
+            mark=f"open {document.sync_number}", text=lambda buffer=document.buffer: buffer.text
         )
         for path, document in documents.open_documents(project_id).items()
     }
@@ -526,6 +526,9 @@ def _read(scope: IndexScope, path: str) -> tuple[str, str | None] | None:
 
 FOLDER = "retrieval"
 
+# A watch takes a thread and, on Linux, one of the 128 watchers that all programs of a user share.
+MOST_WATCHED = 16
+
 ProjectDocuments = Callable[[str], Mapping[str, EditorDocument]]
 
 
@@ -536,6 +539,7 @@ class _OpenIndex:
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     ended: anyio.Event = field(default_factory=anyio.Event)
     watched: bool = False
+    rests: bool = False
 
 
 class Indexes:
@@ -568,7 +572,11 @@ class Indexes:
 
     def of(self, project: Project) -> ProjectIndex:
         """Return a project's index as it is now; it refreshes if anything may have changed."""
-        opened = self._indexes.get(project.project_id) or self._open(project)
+        opened = self._indexes.pop(project.project_id, None) or self._open(project)
+        self._indexes[project.project_id] = opened
+        if opened.rests and self._tasks is not None:
+            opened.rests = False
+            self._tasks.start_soon(self._watch, project, opened)
         reported = opened.watched and not self._watcher.misses_changes(project.project_id)
         if opened.index.problem or (not reported and opened.index.is_current):
             opened.index.files_changed()
@@ -619,7 +627,7 @@ class Indexes:
                     tasks.start_soon(self._watch, project, opened)
                     await opened.index.run()
         finally:
-            self._watcher.drop(_listener(project))
+            self._watcher.drop(_listener(project.project_id))
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(opened.database.close)
             opened.ended.set()
@@ -631,13 +639,23 @@ class Indexes:
                 opened.index.files_changed()
 
         with contextlib.suppress(DaemonError):
-            await self._watcher.subscribe(project, _listener(project), on_change)
+            await self._watcher.subscribe(project, _listener(project.project_id), on_change)
             opened.watched = True
             opened.index.files_changed()
+        self._let_others_rest()
+        if opened.ended.is_set():
+            self._watcher.drop(_listener(project.project_id))
+
+    def _let_others_rest(self) -> None:
+        """Stop watching the projects that were not used for longest, until they are used again."""
+        watched = [(name, opened) for name, opened in self._indexes.items() if opened.watched]
+        for name, opened in watched[:-MOST_WATCHED]:
+            opened.watched, opened.rests = False, True
+            self._watcher.drop(_listener(name))
 
     def _database(self, project_id: str) -> Database:
         return Database(self._folder / f"{project_id}.sqlite3")
 
 
-def _listener(project: Project) -> str:
-    return f"retrieval of {project.project_id}"
+def _listener(project_id: str) -> str:
+    return f"retrieval of {project_id}"

@@ -95,7 +95,7 @@ def _is_function_pair(pair: str) -> bool:
     return not _FUNCTION_CHARACTERS.isdisjoint(pair)
 
 
-def telling_terms(text: str) -> set[str]:
+def content_terms(text: str) -> set[str]:
     """Return the terms of a text that say what it is about: no single characters, no functions."""
     folded = fold(text)
     found = {word[:LONGEST_WORD] for word in _SPACED_WORD.findall(folded)} - _FUNCTION_WORDS

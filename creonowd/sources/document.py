@@ -1,7 +1,7 @@
 """The document that a request is about: its text, its outline, and what recent runs wrote in it.
 
-The text is as the editor has it, else as it is on disk.
-A document that cannot be read costs its text and a warning, not the assembly.
+The text is as the editor has it, else as it is on disk. A document that cannot be read costs its
+text and a warning, not the assembly.
 """
 
 import re
@@ -114,12 +114,9 @@ def _unreadable(position: Position, error: DaemonError) -> LocatedDocument:
 
 def _unavailable(position: Position, problem: Wording, error: str = "") -> Caution:
     document = one_line(position.document_id)
-    english, chinese = (f" ({error})", f"（{error}）") if error else ("", "")
     return Caution(
         code=WarningCode.IMMEDIATE_UNAVAILABLE,
-        said=Wording(
-            f"{document}: {problem.english}{english}.", f"{document}：{problem.chinese}{chinese}。"
-        ),
+        wording=Wording(f"{document}: {problem.english}.", f"{document}：{problem.chinese}。"),
         source_ref=document,
         details=(("error", error),) if error else (),
     )

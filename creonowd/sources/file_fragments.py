@@ -6,6 +6,7 @@ The front matter of a text is for the daemon, not for the model: of it, only a n
 import json
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any, cast
 
@@ -23,11 +24,10 @@ from creonowd.workspace.creonow_tree import (
     CreonowFolder,
     Folder,
     Problem,
-    Tree,
     TreeFile,
 )
-from creonowd.workspace.projects import Project
 
+KEPT_FOLDERS = 16
 NAME_KEYS = ("name", "姓名", "名字", "名称")
 TITLE_KEYS = (*NAME_KEYS, "title", "标题")
 
@@ -105,18 +105,22 @@ def read_files(
     )
 
 
-def own_texts(tree: Tree, project: Project) -> list[str]:
+def own_texts(read: Callable[[CreonowFolder], Folder]) -> list[str]:
     """Return the texts that the author wrote into `.creonow`; blocks its thread.
 
     JSON is left out: most of its words are keys. So are default files.
     """
-    texts: list[str] = []
-    for scope in CreonowFolder:
-        for file in tree.read_all_now(project.root, scope).files:
-            default = DEFAULTS.get(file.path.removeprefix(f"{TREE}/"))
-            if not is_json(file.path) and file.data != default:
-                texts.append(front_matter.split(as_text(file.data) or "").body)
-    return texts
+    return [text for scope in CreonowFolder for text in _texts_in(read(scope))]
+
+
+# A folder in which nothing changed is the very same value: every crowd of requests asks again.
+@lru_cache(maxsize=KEPT_FOLDERS)
+def _texts_in(folder: Folder) -> tuple[str, ...]:
+    return tuple(
+        front_matter.split(as_text(file.data) or "").body
+        for file in folder.files
+        if not is_json(file.path) and file.data != DEFAULTS.get(file.path.removeprefix(f"{TREE}/"))
+    )
 
 
 def file_caution(
@@ -126,7 +130,9 @@ def file_caution(
     english, chinese = ("", "") if line is None else (f", line {line}", f" 第 {line} 行")
     return Caution(
         code=code,
-        said=Wording(f"{path}{english}: {problem.english}", f"{path}{chinese}：{problem.chinese}"),
+        wording=Wording(
+            f"{path}{english}: {problem.english}", f"{path}{chinese}：{problem.chinese}"
+        ),
         source_ref=path,
         details=() if line is None else (("line", line),),
     )

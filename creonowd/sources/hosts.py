@@ -119,7 +119,7 @@ class Offer(Model):
         if self.kind is HostKind.CUSTOM:
             return Caution(
                 code=WarningCode.SOURCE_UNAVAILABLE,
-                said=same_wording(self.name),
+                wording=same_wording(self.name),
                 source_ref=self.name,
             )
         return caution(_UNAVAILABLE[self.kind], self.name)
@@ -391,7 +391,7 @@ def _partly(offer: Offer, left_out: Sequence[Omission], of: int) -> Caution:
     count = len(left_out)
     return Caution(
         code=offer.unavailable.code,
-        said=Wording(
+        wording=Wording(
             f"{offer.name}: {count} of {of} chunks make no sense and are left out ({named})",
             f"{offer.name}：{of} 块数据中有 {count} 块不合格式，未注入（{named}）",
         ),
@@ -510,7 +510,7 @@ def _warnings(given: Any, offer: Offer) -> list[Caution]:
     return [
         Caution(
             code=WarningCode.SOURCE_WARNING,
-            said=same_wording(f"{offer.name}: {line}"),
+            wording=same_wording(f"{offer.name}: {line}"),
             source_ref=offer.name,
         )
         for line in lines

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from creonowd.context.fragment import Extent, Fragment, Layer, Place, Rule, Span
-from creonowd.context.inspection import TermShare, Why
+from creonowd.context.inspection import ScoreReasons, TermShare
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import LONGEST_QUERY, QUERIES, Document, LastSentences, Need
 from creonowd.context.plan import query as query_text
@@ -69,14 +69,14 @@ CUT_TOKENS = 2.5 * MOST_TOKENS
 CUT_REACH = 4000
 
 
-class Within(NamedTuple):
+class SearchRange(NamedTuple):
     """What is searched, by default everything, and how near each document is in the story."""
 
     scope: SearchScope | None = None
     nearness: Nearness | None = None
 
 
-EVERYWHERE = Within()
+EVERYWHERE = SearchRange()
 
 
 class ResultKey(Model, cache_hash=True):
@@ -130,7 +130,7 @@ class Passages:
         query: Query,
         current: CurrentDocument | None,
         limit: int,
-        within: Within = EVERYWHERE,
+        within: SearchRange = EVERYWHERE,
     ) -> "FoundPassages":
         """Rank the passages that the index has now; IO_ERROR if there can be no index."""
         index = self.index(project)
@@ -204,7 +204,7 @@ class SearchedPassages(_SearchTexts):
         query: Query,
         current: CurrentDocument | None,
         limit: int,
-        within: Within = EVERYWHERE,
+        within: SearchRange = EVERYWHERE,
     ) -> None:
         super().__init__(index)
         self._current, self._limit = current, limit
@@ -501,7 +501,7 @@ class Questions:
             limit = min(ask.limit, MOST_PASSAGES)
             self._first = SearchedPassages(index, queries[-1], current, limit, within)
             if within.scope is not None:
-                anywhere = Within(None, within.nearness)
+                anywhere = SearchRange(None, within.nearness)
                 self._unbound = SearchedPassages(index, queries[-1], current, limit, anywhere)
         self._allusions = SearchedAllusions(index, ask)
         self._ahead = SearchedAllusions(index, ask, ahead=True) if _later(ask) else None
@@ -607,22 +607,22 @@ def _current_document(ask: SourceQuery, words: str) -> CurrentDocument | None:
     return None if ask.document is None else _current(ask.document, words)
 
 
-def before_place(story: Story, document: Document, query_end: int) -> Within:
+def before_place(story: Story, document: Document, query_end: int) -> SearchRange:
     """Return what lies before the author's place, and how near; everything outside of the story."""
     here = story.place_of(document.source_ref, document.here.start)
     if here is None:
         return EVERYWHERE
-    return Within(past_of(story, here, document, query_end), _nearness(story, here))
+    return SearchRange(past_of(story, here, document, query_end), _nearness(story, here))
 
 
-def _within(ask: SourceQuery, end: int) -> Within:
+def _within(ask: SourceQuery, end: int) -> SearchRange:
     """Return what an assembly may search: nothing from after the author's place."""
     if ask.here is None:
         return EVERYWHERE
     nearness = _nearness(ask.story, ask.here)
     if ask.sees_future or ask.document is None:
-        return Within(None, nearness)
-    return Within(past_of(ask.story, ask.here, ask.document, end), nearness)
+        return SearchRange(None, nearness)
+    return SearchRange(past_of(ask.story, ask.here, ask.document, end), nearness)
 
 
 def past_of(story: Story, here: StoryPlace, document: Document, query_end: int) -> SearchScope:
@@ -735,13 +735,13 @@ class Search(Model):
     wish: str
     window: int
     limit: int
-    within: Within = EVERYWHERE
+    within: SearchRange = EVERYWHERE
 
 
 class RankedPassages(Model):
     """The passages with their reasons, best first, and the names in the query."""
 
-    passages: list[tuple[RankedPassage, Why]]
+    passages: list[tuple[RankedPassage, ScoreReasons]]
     names: list[str]
     complete: bool
 
@@ -768,11 +768,11 @@ async def explain(
 
 async def reasons(
     passages: Passages, entities: ProjectEntities, project: Project, ask: SourceQuery
-) -> dict[str, Why]:
+) -> dict[str, ScoreReasons]:
     """Return by reference why an assembly that asks so finds its passages."""
     every, index = await entities.all(), passages.index(project)
     query = _query(every, entities, ask.query, ask.wish)
-    within, found = _within(ask, ask.query_end), dict[str, Why]()
+    within, found = _within(ask, ask.query_end), dict[str, ScoreReasons]()
     recency = {} if within.nearness is None else within.nearness.values
     limit = min(ask.limit, MOST_PASSAGES)
     for scope in dict.fromkeys((None, within.scope)):
@@ -815,7 +815,7 @@ def _shares(
     return shares_of(loaded.terms_in(scope), query.weights, _most(len(rows)), rows)
 
 
-def without_terms(why: Why, visible: Container[str]) -> Why:
+def without_terms(why: ScoreReasons, visible: Container[str]) -> ScoreReasons:
     """Leave out the terms that are not among the visible ones."""
     terms = [share for share in why.terms if share.term in visible]
     return replace(why, terms=terms)
@@ -836,10 +836,10 @@ def _why(
     names: Sequence[str],
     entities: ProjectEntities,
     recency: float,
-) -> Why:
+) -> ScoreReasons:
     shares = sorted(terms.items(), key=lambda pair: (-pair[1], pair[0]))
     total = sum(terms.values()) or 1.0
-    return Why(
+    return ScoreReasons(
         terms=[TermShare(term=term, share=round(s / total, 4)) for term, s in shares],
         names=sorted(entities.find(names, ranked.found.text)),
         recency=recency,

@@ -1,12 +1,13 @@
 """The sources that every project has: the files of its `.creonow` tree and its constraints.
 
-A thread of the plot is one file of `threads/`, whose front matter says where it was `planted`, where
-it is `due`, its `status` and, once it is resolved, where (`resolved`).
+A thread of the plot is one file of `threads/`, whose front matter says where it was `planted`,
+where it is `due`, its `status` and, once it is resolved, where (`resolved`).
 
 What was made of files is kept until their bytes change.
 """
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from enum import StrEnum
@@ -116,7 +117,7 @@ class ProjectSources:
         reads = ProjectReads(self._tree, project, self._reads)
         entities = ProjectEntities(reads, self._entities)
         return [
-            *(_FileSource(row, reads, self._made) for row in FILES),
+            *(_FolderSource(row, reads, self._made) for row in FILES),
             _ConstraintSource(self._constraints, project, reads, self._made),
             *self._synopsis(project, reads, entities),
             MentionedSource(entities),
@@ -138,15 +139,14 @@ class ProjectSources:
         return ProjectEntities(ProjectReads(self._tree, project, self._reads), self._entities)
 
 
-class _FileSource:
-    """Fragments of the files of one folder that one need asks for."""
+class _FileSource(ABC):
+    """A source whose answer to every query is one read of the project's files."""
 
+    name: str
     timeout_ms: int | None = None
 
-    def __init__(self, row: "_Row", reads: ProjectReads, made: Memo[object, SourceResult]) -> None:
-        self.layer, self.name, self.need = row.layer, row.name, row.need
-        self.unavailable = row.unavailable
-        self._row, self._reads, self._made = row, reads, made
+    def __init__(self, reads: ProjectReads, made: Memo[object, SourceResult]) -> None:
+        self._reads, self._made = reads, made
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Return fragments of the files that are there now."""
@@ -165,6 +165,20 @@ class _FileSource:
     def read_ahead(self, cache: RoundCache) -> None:
         """Read the files now, together with others; blocks its thread."""
         self._reads.read_now(self.name, self._read, cache)
+
+    @abstractmethod
+    def _read(self, folders: FolderReader) -> SourceResult:
+        """Read the files; blocks its thread."""
+
+
+class _FolderSource(_FileSource):
+    """Fragments of the files of one folder that one need asks for."""
+
+    def __init__(self, row: "_Row", reads: ProjectReads, made: Memo[object, SourceResult]) -> None:
+        super().__init__(reads, made)
+        self.layer, self.name, self.need = row.layer, row.name, row.need
+        self.unavailable = row.unavailable
+        self._row = row
 
     def _read(self, folders: FolderReader) -> SourceResult:
         folder = folders.folder(self._row.folder)
@@ -188,12 +202,14 @@ def _constraints_unavailable(why: Wording) -> Caution:
     general = WARNINGS[WarningCode.CONSTRAINTS_UNAVAILABLE]
     return Caution(
         code=WarningCode.CONSTRAINTS_UNAVAILABLE,
-        said=Wording(f"{general.english} {why.english}", f"{general.chinese}{why.chinese}"),
+        wording=Wording(f"{general.english} {why.english}", f"{general.chinese}{why.chinese}"),
         source_ref=CONSTRAINTS_FILE,
     )
 
 
-class _ConstraintSource:
+class _ConstraintSource(_FileSource):
+    """The constraints; evidence lists a file that cannot be read."""
+
     layer = Layer.RULES
     name = "constraints"
     need = Need.ALWAYS
@@ -202,7 +218,6 @@ class _ConstraintSource:
             f"{CONSTRAINTS_FILE} took too long or failed.", f"{CONSTRAINTS_FILE} 读取超时或出错。"
         )
     )
-    timeout_ms: int | None = None
 
     def __init__(
         self,
@@ -211,26 +226,8 @@ class _ConstraintSource:
         reads: ProjectReads,
         made: Memo[object, SourceResult],
     ) -> None:
+        super().__init__(reads, made)
         self._constraints, self._project = constraints, project
-        self._reads, self._made = reads, made
-
-    async def fetch(self, ask: SourceQuery) -> SourceResult:
-        """Return the constraints as they are now; evidence lists a file that cannot be read."""
-        del ask
-        return await self._reads.get(self.name, self._read)
-
-    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
-        """Return the same if the file was read ahead."""
-        del ask
-        return self._reads.peek(self.name)
-
-    def revision(self) -> Hashable | None:
-        """Return what the file says, if it was read ahead."""
-        return self._reads.peek(self.name)
-
-    def read_ahead(self, cache: RoundCache) -> None:
-        """Read the files now, together with others; blocks its thread."""
-        self._reads.read_now(self.name, self._read, cache)
 
     def _read(self, folders: FolderReader) -> SourceResult:
         del folders
@@ -620,7 +617,7 @@ def file_warnings(tree: Tree, constraints: Constraints, project: Project) -> lis
         constraints.read_now(project.root)
     except DaemonError as error:
         code = WarningCode.CONSTRAINTS_UNAVAILABLE
-        found.append(Caution(code=code, said=error.wording, source_ref=CONSTRAINTS_FILE))
+        found.append(Caution(code=code, wording=error.wording, source_ref=CONSTRAINTS_FILE))
     return list({warning.source_ref: warning for warning in found}.values())
 
 

@@ -82,7 +82,7 @@ class ReadRounds:
     """Does blocking reads in rounds: what is asked for while a round runs, the next one does.
 
     So a caller never gets a read that began before it asked, and however many ask at the same
-    moment, the way to a thread and back is gone once.
+    moment, they share one trip to a thread.
     """
 
     def __init__(self) -> None:
@@ -92,11 +92,12 @@ class ReadRounds:
     async def read(
         self, group: Hashable, key: Hashable, work: RoundWork, seconds: float = math.inf
     ) -> Any:
-        """Return what `work` returns, or raise what it raises; one of a key does for all.
+        """Return what `work` returns, or raise what it raises; all who ask with one key share it.
 
         TimeoutError for everyone in a round that takes longer than its leader allows: one deadline
-        for many, because one for each took a twentieth of a request. Groups do not wait for each other. Those who waited together go on one after the other, a
-        few in each turn of the event loop.
+        for many, because one for each took a twentieth of a request. Groups do not wait for each
+        other. Those who waited together go on one after the other, a few in each turn of the event
+        loop.
         """
         mine = self._groups.get(group)
         if mine is None:
@@ -195,6 +196,11 @@ class FolderReader:
         return self._tree.read_outlines_now(self._project.root)
 
 
+def read_folders(cache: RoundCache, tree: Tree, project: Project) -> FolderReader:
+    """Return the reader of folders that all share who read a project in one round."""
+    return cache.once("folders", lambda: FolderReader(tree, project))
+
+
 Read = Callable[[FolderReader], T]
 Outcomes = dict[str, Any]
 
@@ -213,7 +219,7 @@ class ProjectReads:
 
     def read_now(self, name: str, read: Read[Any], cache: RoundCache) -> None:
         """Read ahead in the thread of a round, together with others who read this project."""
-        folders = cache.once("folders", lambda: FolderReader(self._tree, self._project))
+        folders = read_folders(cache, self._tree, self._project)
         self._outcomes[name] = cache.once(("read", name), lambda: _try(read, folders))
 
     def peek(self, name: str) -> Any | None:

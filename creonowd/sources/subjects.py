@@ -101,7 +101,9 @@ def _faults(warnings: Iterable[Caution]) -> dict[str, _Fault]:
     faults: dict[str, _Fault] = {}
     for warning in warnings:
         line = dict(warning.details).get("line")
-        faults[warning.source_ref] = _Fault(warning.said, line if isinstance(line, int) else None)
+        faults[warning.source_ref] = _Fault(
+            warning.wording, line if isinstance(line, int) else None
+        )
     return faults
 
 

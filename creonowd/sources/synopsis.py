@@ -36,10 +36,10 @@ from creonowd.context.story import (
 from creonowd.context.user_content import FAR_SHARE
 from creonowd.errors import DaemonError, WarningCode, Wording
 from creonowd.memo import Memo
-from creonowd.retrieval.catalogue import LARGEST, documents_in, is_excluded
+from creonowd.retrieval.document_list import LARGEST, documents_in, is_excluded
 from creonowd.sources.characters import Entities, ProjectEntities
 from creonowd.sources.document import find_headings
-from creonowd.sources.extract import Extract, extract
+from creonowd.sources.extractive_summary import CharacterNames, Extract, ExtractStore, extract
 from creonowd.sources.shared_reads import FolderReader, ProjectReads, RoundCache
 from creonowd.storage import front_matter, versioned_json
 from creonowd.storage.file_cache import RECENT_MS, change_times
@@ -72,7 +72,6 @@ PEOPLE_CHAPTERS, HALF_AS_NEAR = 24, 3
 _SYNOPSIS = "synopsis"
 
 _Mark = tuple[int, ...]
-CharacterNames = tuple[tuple[str, ...], ...]
 
 _STALE = Wording(
     "{} chapters changed after you edited their summaries ({}); edit them again or summarise anew.",
@@ -242,8 +241,11 @@ def _story(file: StoryFile | StoryDoubt | None, chapters: Mapping[str, StoryDocu
 class ChapterSummaries:
     """The stored summaries of all projects, and extracts where there is none."""
 
-    def __init__(self, store: SummaryStore, documents: Documents) -> None:
+    def __init__(
+        self, store: SummaryStore, documents: Documents, extracts: ExtractStore | None = None
+    ) -> None:
         self.store = store
+        self.extracts = extracts
         self.lock = Lock()
         self._documents = documents
         self._made: Memo[tuple[str, CharacterNames], Extract] = Memo(
@@ -264,7 +266,7 @@ class ChapterSummaries:
 
     def extract(
         self,
-        root: Path,
+        project: Project,
         document: StoryDocument,
         texts: Mapping[str, str],
         names: CharacterNames,
@@ -275,14 +277,20 @@ class ChapterSummaries:
         """
         digest = document.digest
         made = self._made.peek((digest, names)) if digest else None
+        if made is None and self.extracts is not None and digest:
+            made = self.extracts.get(project.project_id, names, digest)
+            if made is not None:
+                self._made.put((digest, names), made)
         if made is None:
-            body = chapter_text(root, document.path, texts)
+            body = chapter_text(project.root, document.path, texts)
             if body is None:
                 return None
             digest = digest_of(body)
             # Many may ask for the same chapters at once, each in a thread of its own.
             with self.lock:
                 made = self._made.get((digest, names), lambda: extract(body, names))
+            if self.extracts is not None:
+                self.extracts.add(project.project_id, names, digest, body, made)
         if not made.text.strip():
             return None
         return ChapterSummary(
@@ -403,7 +411,7 @@ class SynopsisSource:
             document = chapters[number]
             found = stored.of(document)
             if found is None:
-                made = self._summaries.extract(self._project.root, document, texts, names)
+                made = self._summaries.extract(self._project, document, texts, names)
                 found = None if made is None else FoundSummary(made)
                 if not self._summaries.is_extracted(document, names):
                     changed.append(document)
@@ -456,7 +464,7 @@ class EarlierMentions:
     async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Count the names in the chapters before."""
         entities = await self._entities.all()
-        chapters = _telling_chapters(ask, entities)
+        chapters = _mention_chapters(ask, entities)
         if not chapters:
             return SourceResult()
         texts = self._summaries.open_texts(self._project)
@@ -472,7 +480,7 @@ class EarlierMentions:
         entities = self._entities.peek()
         if entities is None:
             return None
-        chapters = _telling_chapters(ask, entities)
+        chapters = _mention_chapters(ask, entities)
         if not chapters:
             return SourceResult()
         return self._summaries.results.peek(_mentions_key(chapters, entities))
@@ -519,7 +527,7 @@ class EarlierMentions:
         return counts, digest == chapter.digest
 
 
-def _telling_chapters(ask: SourceQuery, entities: Entities) -> tuple[StoryDocument, ...]:
+def _mention_chapters(ask: SourceQuery, entities: Entities) -> tuple[StoryDocument, ...]:
     """Return the chapters that say who matters; none where the cards are far below the line."""
     cards = sum(one.tokens for one in entities.related)
     if ask.here is None or 2 * cards < ask.rules_line:
@@ -573,8 +581,8 @@ def _whole_fragments(
 ) -> tuple[list[Fragment], list[str]]:
     """Return whole chapters and a line of each chapter, and those whose summary is stale.
 
-    Every whole chapter has a line too, which stands for it if it does not fit.
-    A line is the whole summary where all of them fit into their share, else its first sentence.
+    Every whole chapter has a line too, which stands for it if it does not fit. A line is the whole
+    summary where all of them fit into their share, else its first sentence.
     """
     summaries: list[ChapterSummary] = []
     shown: list[Fragment] = []
@@ -642,7 +650,8 @@ def _far_fragment(lines: Sequence[str], chapters: Sequence[str]) -> Fragment:
 
 def _about_tokens(text: str) -> float:
     """Return about how many tokens a text has in any encoding, from its characters alone."""
-    plain = sum(character.isascii() for character in text)
+    # To ask each character took a tenth of a first assembly.
+    plain = len(text.encode("ascii", "ignore"))
     return plain / 4 + (len(text) - plain)
 
 
@@ -650,7 +659,7 @@ def _stale(documents: Sequence[str]) -> Caution:
     named = ", ".join(documents[:MOST_NAMED])
     return Caution(
         code=WarningCode.SUMMARY_STALE,
-        said=_STALE.format(len(documents), named),
+        wording=_STALE.format(len(documents), named),
         source_ref=documents[0],
         details=(("count", len(documents)),),
     )

@@ -258,7 +258,7 @@ async def test_sources_are_gathered_and_composed() -> None:
         InMemorySource(Layer.RETRIEVED, "rag", FULL.retrieved),
     ]
     said = same_wording(SECRET)
-    warning = Caution(code=WarningCode.SOURCE_WARNING, said=said, source_ref=SECRET)
+    warning = Caution(code=WarningCode.SOURCE_WARNING, wording=said, source_ref=SECRET)
     sources[2].answer = SourceResult(fragments=FULL.retrieved, warnings=(warning,))
 
     with anyio.fail_after(60):

@@ -47,7 +47,7 @@ def test_a_warning_without_a_text_of_its_own_has_the_catalogues_in_its_notice() 
 def test_a_notice_has_layer_source_and_figures() -> None:
     given = Caution(
         code=WarningCode.CONTEXT_MINIMUM_UNMET,
-        said=Wording("settings (1 / 2 tokens)", "settings（1 / 2 tokens）"),
+        wording=Wording("settings (1 / 2 tokens)", "settings（1 / 2 tokens）"),
         layer=Layer.SETTINGS,
         source_ref="a.md",
         details=(("tokens", 1),),
@@ -62,7 +62,7 @@ def test_a_notice_has_layer_source_and_figures() -> None:
 def test_every_text_but_the_catalogues_is_cleaned() -> None:
     given = Caution(
         code=WarningCode.SOURCE_WARNING,
-        said=Wording("secret", "secret 密"),
+        wording=Wording("secret", "secret 密"),
         source_ref="secret.md",
         details=(("host", "secret"), ("lines", 3)),
     )

@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from creonowd.redaction import Redactor
+from creonowd.retrieval import project_index
 from creonowd.retrieval.database import Database, indexed_documents
 from creonowd.retrieval.project_index import (
     EditorDocument,
@@ -252,6 +253,31 @@ async def test_beyond_the_watched_folders_every_question_looks_at_the_disk(
         indexed.write("卷一/深/a.md", "江船")
 
         await until(indexes, indexed.project, "江船", ["卷一/深/a.md#L1-L1"])
+
+
+async def test_of_many_projects_the_latest_are_watched_and_all_are_found(
+    indexed: IndexedProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """One that rests looks at the disk when it is asked, and is watched again from then on."""
+    monkeypatch.setattr(project_index, "MOST_WATCHED", 2)
+    names = ("prj_a", "prj_b", "prj_c", "prj_d")
+    projects = [Project(project_id=name, name=name, root=tmp_path / name) for name in names]
+    for project in projects:
+        write(project.root, "a.md", "风雪")
+
+    async def until_watched(*wanted: str) -> None:
+        with anyio.fail_after(PATIENCE):
+            while set(indexed.watcher._watches) != set(wanted):  # pyright: ignore[reportPrivateUsage]
+                await anyio.lowlevel.checkpoint()
+
+    async with indexed.indexes() as indexes:
+        for project in projects:
+            await until(indexes, project, "风雪", ["a.md#L1-L1"])
+        await until_watched("prj_c", "prj_d")
+        write(projects[0].root, "a.md", "江船")
+
+        await until(indexes, projects[0], "江船", ["a.md#L1-L1"])
+        await until_watched("prj_a", "prj_d")
 
 
 async def test_what_is_open_is_found_before_it_is_saved(indexed: IndexedProject):

@@ -91,7 +91,7 @@ async def test_a_file_that_is_no_text_is_accounted_for(tmp_path: Path) -> None:
 
     assert found.document is None
     assert show(found.warnings, Language.CHINESE).warnings == [
-        "IMMEDIATE_UNAVAILABLE: ch.md：不是文本文件（UNSUPPORTED）。"
+        "IMMEDIATE_UNAVAILABLE: ch.md：不是文本文件。"
     ]
     assert [(one.source_ref, one.reason) for one in found.left_out] == [
         ("ch.md", Reason.INVALID_FORMAT)

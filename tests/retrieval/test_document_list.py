@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.errors import WarningCode
-from creonowd.retrieval import catalogue
-from creonowd.retrieval.catalogue import (
+from creonowd.retrieval import document_list
+from creonowd.retrieval.document_list import (
     IgnoreRules,
     documents_in,
     find_documents,
@@ -247,7 +247,7 @@ def test_a_huge_folder_is_cut_short_far_from_its_root(
 ) -> None:
     lay_out(tmp_path, "a.md", "b/c.md", "b/d/e.md", "b/d/f/g.md")
     whole = find_documents(tmp_path)
-    monkeypatch.setattr(catalogue, "MAX_ENTRIES", 4)
+    monkeypatch.setattr(document_list, "MAX_ENTRIES", 4)
 
     cut = find_documents(tmp_path)
 

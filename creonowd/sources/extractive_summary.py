@@ -1,21 +1,40 @@
 """A summary of a chapter without a model: its people, and sentences of its own that carry most.
 
 It depends on the chapter and on the names of the project's characters alone: a change elsewhere
-changes nothing here. It says that it is an extract.
+changes nothing here. It says that it is an extract. What was extracted is kept in user data, so
+that a restart reads it: to make it anew for forty chapters took a quarter of a second.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, pairwise
+from contextlib import suppress
+from functools import partial
+from itertools import chain, islice, pairwise
 from math import log, sqrt
+from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 
+import anyio
+import msgspec
+from anyio import to_thread
+
 from creonowd.context.story import chapter_of
-from creonowd.retrieval.query import UNSPACED, telling_terms
+from creonowd.errors import DaemonError
+from creonowd.model import Model
+from creonowd.retrieval.passages import DocumentSecretFinder
+from creonowd.retrieval.query import UNSPACED, content_terms
 from creonowd.sources.document import find_headings
-from creonowd.text import join_lines
+from creonowd.storage import atomic, versioned_json
+from creonowd.text import join_lines, late_pattern, well_formed
 from creonowd.tokens.boundaries import grapheme_floor, is_abbreviation, sentences
+
+FOLDER = "extracts"
+# To be raised with every change of what is extracted: kept extracts are not made again.
+EXTRACT_VERSION = 1
+MOST_KEPT = 4096
+SAVE_SECONDS = 60.0
 
 LONGEST_TEXT = 400_000
 LONGEST_TITLE = 80
@@ -24,25 +43,25 @@ SECTIONS = 3
 FEWEST_USES = 2
 # How long a sentence may be, in characters of each kind of script; a longer one is cut.
 SHORTEST, LONGEST = (14, 40), (90, 260)
-# What nobody says outside of quotation marks: of speech one often does not know whose it is.
+# A sentence of dialogue counts this much: often nobody can see who speaks.
 SPEECH_SHARE = 0.45
 ENDING = 0.1
-# "He" may be anyone: a sentence that names people says more.
+# A sentence that names somebody counts this much: who "he" is, nobody can see.
 NAME_SHARE = 1.3
 # A word that follows `at` or `in` more often than that is a place.
 PLACE_SHARE = 0.25
 
-_HAN = re.compile(rf"[{UNSPACED}]")
-_BLANK = re.compile(r"\n[^\S\n]*\n")
-_MARKUP = re.compile(r"^[#>*\s\u3000|`_~=-]+|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}", re.MULTILINE)
-_FORMULA = re.compile(
+_HAN = late_pattern(rf"[{UNSPACED}]")
+_BLANK = late_pattern(r"\n[^\S\n]*\n")
+_MARKUP = late_pattern(r"^[#>*\s\u3000|`_~=-]+|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}", re.MULTILINE)
+_FORMULA = late_pattern(
     r"下回分解|下回便知|下回书|后事如何|不知后事|未知后事|开卷第|话分两头|"
     r"to be continued|end of chapter|\bthe end\b",
     re.IGNORECASE,
 )
 _OPENERS, _CLOSERS = "“「『", "”」』"
 _SPEECH_STARTS = (*_OPENERS, "‘", '"')
-_SAID = re.compile(
+_SAID = late_pattern(
     r"(?<![\u4e00-\u9fff])([\u4e00-\u9fff]{2,3}?)"
     r"(?:[忙便又因也就都才冷微大苦含陪赔一急低沉轻]|点头|摇头|连忙|只得|听了){0,2}"
     r"(?:[笑哭叹问骂喝怒答][着了]?)?(?:说道|问道|答道|道|说|问|答|喊)[：:，,]?\s*[“「『]"
@@ -112,7 +131,7 @@ _NO_START, _NO_END = (
     frozenset("那这因便又忙却就也只方乃且各都再才可我你他她它一不"),
     frozenset("笑问说道听见忙着了又便都也"),
 )
-_CAPITALISED = re.compile(
+_CAPITALISED = late_pattern(
     r"(?<![.!?\"“”'‘—-]\s)(?<![\"“‘'])\b((?:(?:Mr|Mrs|Ms|Dr|Sir|Lady|Lord|Miss|Aunt|Uncle|Captain|Colonel)\.?\s)?"
     r"[A-Z][a-z]{2,}(?:\s(?:de\s)?[A-Z][a-z]{2,})?)"
 )
@@ -199,6 +218,96 @@ class Extract(NamedTuple):
     brief: str
 
 
+CharacterNames = tuple[tuple[str, ...], ...]
+
+
+class _StoredExtracts(Model):
+    """The extracts of one project by the digest of each chapter, made with these names."""
+
+    version: int
+    names: CharacterNames
+    extracts: dict[str, Extract]
+
+
+class ExtractStore:
+    """Keeps the extracts of each project in a file of user data; whatever is lost is made again.
+
+    A chapter in which there is a secret is not kept.
+    """
+
+    def __init__(self, user_data: Path, finder: DocumentSecretFinder) -> None:
+        self._folder, self._finder = user_data / FOLDER, finder
+        self._lock = Lock()
+        self._known: dict[str, _StoredExtracts] = {}
+        self._unsaved: set[str] = set()
+
+    def get(self, project_id: str, names: CharacterNames, digest: str) -> Extract | None:
+        """Return the extract of a chapter by its digest, if it is kept; blocks its thread."""
+        with self._lock:
+            return self._of(project_id, names).extracts.get(digest)
+
+    def add(
+        self, project_id: str, names: CharacterNames, digest: str, body: str, made: Extract
+    ) -> None:
+        """Keep the extract of a chapter with the next `save`; blocks its thread."""
+        if self._finder.find(body) or well_formed("".join(made)) != "".join(made):
+            return
+        with self._lock:
+            self._of(project_id, names).extracts[digest] = made
+            self._unsaved.add(project_id)
+
+    async def run(self) -> None:
+        """Save what is new from time to time, and when cancelled."""
+        try:
+            while True:
+                await anyio.sleep(SAVE_SECONDS)
+                if self._unsaved:
+                    await to_thread.run_sync(self.save)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(self.save)
+
+    def save(self) -> None:
+        """Write what is new; blocks its thread."""
+        with self._lock:
+            unsaved, self._unsaved = self._unsaved, set()
+            files = {one: _encode(self._known[one]) for one in unsaved if one in self._known}
+        with suppress(DaemonError, OSError):
+            for project_id, data in files.items():
+                atomic.make_folders(self._folder)
+                atomic.replace(self._path(project_id), data)
+
+    async def forget(self, project_id: str) -> None:
+        """Delete what is kept of a project that was removed."""
+        with self._lock:
+            self._known.pop(project_id, None)
+            self._unsaved.discard(project_id)
+        await to_thread.run_sync(partial(self._path(project_id).unlink, missing_ok=True))
+
+    def _of(self, project_id: str, names: CharacterNames) -> _StoredExtracts:
+        known = self._known.get(project_id) or self._load(project_id)
+        if known is None or known.version != EXTRACT_VERSION or known.names != names:
+            known = _StoredExtracts(version=EXTRACT_VERSION, names=names, extracts={})
+        self._known[project_id] = known
+        return known
+
+    def _load(self, project_id: str) -> _StoredExtracts | None:
+        with suppress(DaemonError, OSError, versioned_json.DamagedFileError):
+            path = self._path(project_id)
+            return versioned_json.load(path, _StoredExtracts, version=EXTRACT_VERSION)
+        return None
+
+    def _path(self, project_id: str) -> Path:
+        return self._folder / f"{project_id}.json"
+
+
+def _encode(known: _StoredExtracts) -> bytes:
+    """Return the bytes of the extracts that were made last."""
+    newest = islice(known.extracts.items(), max(0, len(known.extracts) - MOST_KEPT), None)
+    stored = _StoredExtracts(version=known.version, names=known.names, extracts=dict(newest))
+    return msgspec.json.encode(stored)
+
+
 class _Sentence(NamedTuple):
     text: str
     at: int
@@ -271,8 +380,8 @@ def _title(text: str) -> tuple[str, str]:
     if not heads and (chapter_of(line) is None or len(line) > LONGEST_TITLE):
         return "", body
     counted = chapter_of(line)
-    said = line if counted is None else line[counted.end :]
-    return join_lines(said).strip(" \t\u3000.:：、-–—·")[:LONGEST_TITLE], rest
+    title = line if counted is None else line[counted.end :]
+    return join_lines(title).strip(" \t\u3000.:：、-–—·")[:LONGEST_TITLE], rest
 
 
 def _sentences(text: str, *, unspaced: bool) -> Iterator[_Sentence]:
@@ -353,7 +462,7 @@ def _is_no_name(name: str) -> bool:
 
 def _scores(listed: Sequence[_Sentence], people: Sequence[str], *, unspaced: bool) -> list[float]:
     """Weigh each sentence by the terms that come back in the chapter, for its length."""
-    terms = [telling_terms(one.text) for one in listed]
+    terms = [content_terms(one.text) for one in listed]
     uses = Counter(chain.from_iterable(terms))
     weights = {term: log(1 + count) for term, count in uses.items() if count >= FEWEST_USES}
     wanted = (LONGEST[0] if unspaced else LONGEST[1]) / 2

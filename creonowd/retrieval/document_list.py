@@ -65,14 +65,16 @@ class Catalogue(NamedTuple):
         """Warn of what was left out."""
         found: list[Caution] = []
         if not self.is_complete:
-            said = _LEFT_OUT.format(count := len(self.documents))
+            wording = _LEFT_OUT.format(count := len(self.documents))
             details = (("documents", count),)
-            found.append(Caution(code=WarningCode.DOCUMENTS_LEFT_OUT, said=said, details=details))
+            found.append(
+                Caution(code=WarningCode.DOCUMENTS_LEFT_OUT, wording=wording, details=details)
+            )
         if cut := self.cut_ignore_files:
             found.append(
                 Caution(
                     code=WarningCode.IGNORE_FILE_CUT,
-                    said=_CUT.format(cut[0], _LARGEST_IGNORE_FILE // 1024),
+                    wording=_CUT.format(cut[0], _LARGEST_IGNORE_FILE // 1024),
                     source_ref=cut[0],
                     details=(("files", len(cut)), ("limitBytes", _LARGEST_IGNORE_FILE)),
                 )
