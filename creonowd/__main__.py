@@ -1,7 +1,7 @@
 """`creonowd` and `python -m creonowd`: the first of our modules in a process.
 
-What lies in the current folder is not ours: before anything else is imported, that folder leaves the
-import path, where `python -m` and an empty entry in PYTHONPATH put it.
+What lies in the current folder is not ours: before anything else is imported, that folder leaves
+the import path, where `python -m` and an empty entry in PYTHONPATH put it.
 """
 
 import os

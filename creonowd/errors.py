@@ -949,8 +949,8 @@ def disk_error(error: OSError, what: str) -> DaemonError:
             reason=reason,
         )
     text = os.strerror(error.errno) if error.errno else "unknown reason"
-    said = Wording(f"The disk refused {what}: {text}.", f"磁盘拒绝了 {what}（{reason}）。")
-    return DaemonError(ErrorCode.IO_ERROR, said, file=what, reason=reason)
+    wording = Wording(f"The disk refused {what}: {text}.", f"磁盘拒绝了 {what}（{reason}）。")
+    return DaemonError(ErrorCode.IO_ERROR, wording, file=what, reason=reason)
 
 
 @contextlib.contextmanager

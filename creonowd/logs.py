@@ -136,7 +136,7 @@ class _QueueHandler(logging.handlers.QueueHandler):
         self.dropped = 0
 
     def enqueue(self, record: logging.LogRecord) -> None:
-        """Queue a record; drop and count it while more wait than a disk can be behind with."""
+        """Queue a record; while the queue is full, drop and count it."""
         if self._lines.qsize() >= MOST_QUEUED:
             self.dropped += 1
             return

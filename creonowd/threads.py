@@ -8,21 +8,21 @@ import contextlib
 import sys
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable
-from contextvars import ContextVar
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 import anyio
 import anyio.lowlevel
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter, NoEventLoopError, from_thread, to_thread
 
 # Tasks that take no longer together may have a turn of the event loop together.
 QUICK_SECONDS = 0.002
+# A check takes a microsecond, an item of a text at least a tenth of one.
+ITEMS_PER_CHECK = 1024
 
 T = TypeVar("T")
 P = ParamSpec("P")
-
-_signal: ContextVar["StopSignal | None"] = ContextVar("stop signal", default=None)
 
 
 class StoppedError(BaseException):
@@ -71,12 +71,26 @@ class StopSignal:
 
 
 def check_stopped() -> None:
-    """Raise StoppedError if this is the thread of `in_thread` and its work is to stop.
+    """Raise the cancellation of the task that this thread works for, if it is cancelled.
 
-    Long work calls it wherever it runs: on the event loop, or in another thread, it does nothing.
+    Long work calls it wherever it runs, and everything that takes longer than a few milliseconds
+    for the largest input is such work. Only a thread of `anyio.to_thread` works for a task: on the
+    event loop, or in another thread, it does nothing.
     """
-    if (signal := _signal.get()) is not None:
-        signal.check()
+    with contextlib.suppress(NoEventLoopError):
+        from_thread.check_cancelled()
+
+
+def until_stopped(items: Iterable[T]) -> Iterator[T]:
+    """Yield the items; from time to time, look whether the work is to stop.
+
+    A list that C code makes of many matches holds up all other threads until it is done. Taken one
+    by one from here, they let others have their turn in between.
+    """
+    for number, item in enumerate(items):
+        if number % ITEMS_PER_CHECK == 0:
+            check_stopped()
+        yield item
 
 
 class TimeLimit:
@@ -111,7 +125,7 @@ async def in_thread(work: Callable[[StopSignal], T], limiter: CapacityLimiter | 
 
 async def call_in_thread(work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
     """Call `work` in a thread; when cancelled, it ends where it next calls `check_stopped`."""
-    return await in_thread(lambda _: work(*arguments, **options))
+    return await to_thread.run_sync(partial(work, *arguments, **options))
 
 
 async def _run_until_cancelled(
@@ -125,14 +139,10 @@ async def _run_until_cancelled(
         finally:
             stop.set()
 
-    def run() -> T:
-        _signal.set(stop)  # in a copy of the context: only for what this thread does now
-        return work(stop)
-
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stop_when_cancelled)
         try:
-            results.append(await to_thread.run_sync(run, limiter=limiter))
+            results.append(await to_thread.run_sync(work, stop, limiter=limiter))
         finally:
             tasks.cancel_scope.cancel()
 

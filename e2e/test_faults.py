@@ -225,7 +225,7 @@ def test_without_file_descriptors_requests_fail_one_by_one(
     assert alive
     assert codes
     assert codes == dict.fromkeys(codes, "IO_ERROR")
-    assert "disk_refused (IO_ERROR)" in doctored(daemon, capsys)["log"]
+    assert "disk_error (IO_ERROR)" in doctored(daemon, capsys)["log"]
     assert refusals(daemon, kept) == {}
     restarted(daemon)
     assert kept.lost(daemon) == []
@@ -291,7 +291,7 @@ def test_a_read_only_folder_refuses_writes_and_loses_none(
     assert {"constraints", "budget", "context file put", "skill write"} <= set(codes)
     assert set(codes.values()) == {"IO_ERROR"}
     assert lost == []
-    assert "disk_refused (IO_ERROR)" in findings["log"]
+    assert "disk_error (IO_ERROR)" in findings["log"]
     for part in (kept.project.project_id, "context", "budgets"):
         assert "cannot be written" in findings[part]
     assert refusals(daemon, kept) == {}

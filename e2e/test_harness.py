@@ -127,6 +127,11 @@ def test_a_story_makes_the_ai_say_what_it_needs_also_nonsense_as_a_judge(
     assert [one["quote"] for one in second["verdict"]["violations"]] == ["下了水"]
 
 
+@pytest.mark.novel({f"{number}.md": f"第{number}夜，雨落在渡口。\n" * 200 for number in range(60)})
+def test_the_novel_of_a_story_is_indexed_before_its_first_assembly(novel: StoryNovel) -> None:
+    assert novel.assemble()["warnings"] == []
+
+
 def test_a_script_with_an_unknown_field_is_refused(daemon: Harness) -> None:
     with pytest.raises(RpcError) as caught:
         daemon.script({"steps": [{"txt": "雨停了。"}]})  # pyright: ignore[reportArgumentType]

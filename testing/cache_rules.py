@@ -22,6 +22,8 @@ read on 2026-11-18; what it leaves open is decided here, always against us:
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
+from creonowd.text import common_prefix
+
 RULES_AS_OF = "2026-11-18"
 FIVE_MINUTES = 300.0
 HALF_AN_HOUR = 1_800.0
@@ -171,18 +173,7 @@ def possible(requests: Sequence[Request]) -> float:
 
 def longest_common(request: Request, earlier: Iterable[Request]) -> int:
     """Return the length of the longest beginning that a request has in common with another."""
-    return max((_common(request.tokens, other.tokens) for other in earlier), default=0)
-
-
-def _common(one: tuple[int, ...], other: tuple[int, ...]) -> int:
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return max((common_prefix(request.tokens, other.tokens) for other in earlier), default=0)
 
 
 def _use(request: Request, read: int, end: int) -> CacheUse:

@@ -32,7 +32,7 @@ from creonowd.testing.async_client import (
     over_socket,
     over_stdio,
     over_tcp,
-    read_on,
+    receive_messages,
 )
 from creonowd.transports.memory import MemoryWire
 
@@ -78,7 +78,7 @@ async def in_memory(
     client.wire = wire
     wire.connection.when_closed(push.close)
     async with push, pull, anyio.create_task_group() as tasks:
-        tasks.start_soon(read_on, pull, client)
+        tasks.start_soon(receive_messages, pull, client)
         yield client
         wire.connection.disconnect()
         tasks.cancel_scope.cancel()
@@ -106,13 +106,13 @@ async def over_websocket(address: str, token: str | None) -> AsyncGenerator[Clie
         async def send(data: bytes) -> None:
             await socket.send(data, text=_is_text(data))
 
-        async def read_on() -> None:
+        async def receive_messages() -> None:
             async for message in socket:
                 await client.receive(message.encode() if isinstance(message, str) else message)
             client.ended()
 
         client = Client(send, Framing.WHOLE)
-        tasks.start_soon(read_on)
+        tasks.start_soon(receive_messages)
         if token is not None:
             await client.call("initialize", {"token": token})
         yield client

@@ -2,6 +2,7 @@
 
 import codecs
 import json
+import re
 from pathlib import PurePosixPath
 
 import pytest
@@ -20,6 +21,8 @@ from creonowd.text import (
     file_stem,
     has_too_many_values,
     join_surrogates,
+    late_pattern,
+    lines_of,
     well_formed_json,
     well_formed_value,
 )
@@ -222,3 +225,34 @@ def test_values_are_counted_no_further_than_to_the_slice_with_one_too_many() -> 
 def test_json_of_very_many_values_is_no_file_of_an_author() -> None:
     with pytest.raises(ValueError, match="too many values"):
         canonical_json("[" + "[]," * 200_000 + "[]]")
+
+
+def test_a_late_pattern_finds_what_a_compiled_one_does() -> None:
+    late, compiled = late_pattern("(雪)|x", re.IGNORECASE), re.compile("(雪)|x", re.IGNORECASE)
+
+    assert late.findall("雪Xx") == compiled.findall("雪Xx")
+    assert late.sub("-", "雪X.") == "--."
+    assert (late.pattern, late.flags) == (compiled.pattern, compiled.flags)
+
+
+LINE_ENDS = ("\n", "\r\n", "\r", "\v", "\x85", "\u2028")
+
+
+@given(
+    pieces=st.lists(
+        st.tuples(st.integers(0, 90_000), st.sampled_from(("", "x", *LINE_ENDS))), max_size=4
+    )
+)
+def test_lines_are_those_of_the_whole_text_wherever_it_is_cut(
+    pieces: list[tuple[int, str]],
+) -> None:
+    text = "".join("雨" * length + end for length, end in pieces)
+
+    assert list(lines_of(text)) == text.splitlines(keepends=True)
+
+
+@pytest.mark.parametrize("end", LINE_ENDS)
+def test_lines_of_a_long_text_are_those_of_the_whole(end: str) -> None:
+    text = end * 70_000 + "x" + end * 70_000
+
+    assert list(lines_of(text)) == text.splitlines(keepends=True)

@@ -1,14 +1,17 @@
 """Work in a thread ends with its caller, and as its caller's end."""
 
 import contextlib
+import itertools
 import threading
 from collections.abc import Generator
+from functools import partial
 from itertools import groupby, pairwise
 from time import monotonic
 
 import anyio
 import anyio.lowlevel
 import pytest
+from anyio import from_thread, to_thread
 
 from creonowd.threads import (
     LoopTurns,
@@ -19,6 +22,7 @@ from creonowd.threads import (
     check_stopped,
     enter_in_thread,
     in_thread,
+    until_stopped,
 )
 
 
@@ -37,7 +41,7 @@ async def test_cancelled_work_is_notified_and_waited_for() -> None:
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(in_thread, work)
-            await anyio.to_thread.run_sync(begun.wait)
+            await to_thread.run_sync(begun.wait)
             tasks.cancel_scope.cancel()
 
     assert ended.is_set()
@@ -166,28 +170,43 @@ async def test_one_who_gives_up_hands_its_turn_on() -> None:
     assert done == [0, 8]
 
 
-async def test_long_work_that_checks_ends_with_its_caller() -> None:
+@pytest.mark.parametrize("abandons", [False, True])
+async def test_long_work_that_checks_ends_with_its_caller(*, abandons: bool) -> None:
+    """Also work that its caller does not wait for."""
     begun, ended = threading.Event(), threading.Event()
 
     def work() -> None:
         try:
-            while True:
+            for _ in until_stopped(itertools.count()):
                 begun.set()
-                check_stopped()
         finally:
             ended.set()
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(call_in_thread, work)
-            await anyio.to_thread.run_sync(begun.wait)
+            tasks.start_soon(partial(to_thread.run_sync, work, abandon_on_cancel=abandons))
+            await to_thread.run_sync(begun.wait)
             tasks.cancel_scope.cancel()
+        await to_thread.run_sync(ended.wait)
 
-    assert ended.is_set()
+
+async def test_a_shielded_thread_is_not_asked_to_stop() -> None:
+    """What must not end half done is shielded from its caller's end."""
+    done: list[bool] = []
+
+    def work(scope: anyio.CancelScope) -> None:
+        from_thread.run_sync(scope.cancel)
+        check_stopped()
+        done.append(True)
+
+    with anyio.CancelScope() as outer, anyio.CancelScope(shield=True):
+        await to_thread.run_sync(work, outer)
+
+    assert done
 
 
 async def test_only_the_thread_that_is_stopped_is_asked_to_stop() -> None:
     await call_in_thread(check_stopped)
     check_stopped()
 
-    assert await anyio.to_thread.run_sync(check_stopped) is None
+    assert await to_thread.run_sync(check_stopped) is None

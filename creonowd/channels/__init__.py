@@ -1,7 +1,7 @@
 """The channels of the protocol: one module per family, a typed payload and a thin handler each.
 
-A family's tables are at the end of its module: CHANNELS and, where it has any, NOTIFICATIONS (events
-that the daemon sends) and HOST_CALLS (calls that the daemon makes to the client).
+A family's tables are at the end of its module: CHANNELS and, where it has any, NOTIFICATIONS
+(events that the daemon sends) and HOST_CALLS (calls that the daemon makes to the client).
 """
 
 from creonowd.channels import (

@@ -44,7 +44,7 @@ class CancelledRun(Result):
 
 
 class GetConfig(Params):
-    """Of which back end; without one, of that which answers now.
+    """The back end to describe; without one, the one that answers now.
 
     With a project, its budget profile decides the model where the settings do not.
     """
@@ -85,7 +85,7 @@ class AiConfig(Result):
     """The back end that answers runs, without its key, and those that could."""
 
     backend: str
-    """Its name; `default` is the one that the settings describe by `aiProvider` and its kin."""
+    """Its name; `default` is the one that the settings `aiProvider`, `aiModel` and so on describe."""
     backends: list[BackendInfo]
     """All that can be chosen."""
     context_window_tokens: int
@@ -118,11 +118,11 @@ class AiConfig(Result):
     problem: str | UnsetType = UNSET
     """What is missing if it is not `ready`, and what to do."""
     server: "ServerInfo | UnsetType" = UNSET
-    """What a local server said of its own window, as far as it was asked."""
+    """What a local server reported of its own window; absent if it was not asked."""
 
 
 class ServerInfo(Model):
-    """What a local server says of a model."""
+    """What a local server reports of a model."""
 
     kind: ServerKind
     """The program that serves it."""
@@ -134,7 +134,7 @@ class ServerInfo(Model):
     largest_window_tokens: int | UnsetType = UNSET
     """The window that it could have."""
     thinks: bool | UnsetType = UNSET
-    """Whether it is a model that thinks before it writes; absent if the server does not say."""
+    """Whether it is a model that thinks before it writes; absent if the server does not report it."""
 
 
 class SetConfig(Params):
@@ -184,7 +184,7 @@ class ProbeResult(Result):
     notices: list[Notice]
     """The warnings in parts, in the same order: test `code`, show `message`."""
     server: ServerInfo | UnsetType = UNSET
-    """What a local server says of itself; absent if it is none."""
+    """What a local server reports of itself; absent if it is none."""
     answered: bool | UnsetType = UNSET
     """Whether the model wrote anything; false if it only thought. Absent if it was not asked."""
 

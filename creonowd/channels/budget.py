@@ -112,7 +112,7 @@ async def count_tokens(session: Session, params: CountTokens) -> TokenCount:
         both = BoundedCount(counted=counted, bound=tokens)
     code = WarningCode.CONTEXT_BUDGET_FALLBACK
     warnings, notices = show(
-        [Caution(code=code, said=reason)] if reason else (), session.connection.language
+        [Caution(code=code, wording=reason)] if reason else (), session.connection.language
     )
     return TokenCount(
         tokens=tokens,
@@ -135,21 +135,21 @@ def _count(tokenizer: Tokenizer, text: str) -> tuple[int, Wording | None]:
 
 
 def count_in_slices(count: Callable[[str], int], text: str) -> int:
-    """Count a long text slice by slice, cut where counts add up; end if nobody waits for it any more.
+    """Count a long text slice by slice, cut where counts add up; stop if its request has ended.
 
-    What has no such place in it, as a million times the same letter, is one slice; the tokenizer
-    looks inside it whether to end.
+    A stretch without such a place, such as a million times the same letter, is one slice; within it
+    the tokenizer checks whether to stop.
     """
     tokens = start = 0
-    look = SLICE
-    while start + look < len(text):
+    size = SLICE
+    while start + size < len(text):
         check_stopped()
-        points = additive_points(text, start + look, start + look + NEAR)
+        points = additive_points(text, start + size, start + size + NEAR)
         if points:
             tokens += count(text[start : points[0]])
-            start, look = points[0], SLICE
+            start, size = points[0], SLICE
         else:
-            look += NEAR
+            size += NEAR
     return tokens + count(text[start:])
 
 

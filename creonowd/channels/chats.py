@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.engine.services import Session
-from creonowd.errors import ErrorCode
+from creonowd.errors import ErrorCode, Language
 from creonowd.logs import log_redaction
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import RedactionEvidence
@@ -41,8 +41,8 @@ _CONVERSATION = {
 }
 _ANALYSIS = {"properties": {"summary": {"type": "string"}}, "required": ["summary"]}
 
-AConversation = Annotated[dict[str, Any], Meta(extra_json_schema=_CONVERSATION)]
-AnAnalysis = Annotated[dict[str, Any], Meta(extra_json_schema=_ANALYSIS)]
+ConversationObject = Annotated[dict[str, Any], Meta(extra_json_schema=_CONVERSATION)]
+AnalysisObject = Annotated[dict[str, Any], Meta(extra_json_schema=_ANALYSIS)]
 
 
 class ListConversations(Params):
@@ -91,7 +91,7 @@ class ReadConversation(Params):
 class ConversationRead(Result):
     """A conversation as it was saved, without its secrets."""
 
-    conversation: AConversation
+    conversation: ConversationObject
     """Everything that was saved, further fields included, without secrets."""
     redaction_evidence: list[RedactionEvidence] | UnsetType = UNSET
     """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
@@ -102,7 +102,7 @@ class SaveConversation(Params):
 
     project_id: str
     """The project's id, as `project:create` and `project:list` return it."""
-    conversation: AConversation
+    conversation: ConversationObject
     """The whole conversation. Without `id` it is new; fields that the daemon does not know are
     kept."""
 
@@ -125,7 +125,7 @@ class UpdateAnalysis(Params):
     """The project's id, as `project:create` and `project:list` return it."""
     conversation_id: str
     """The id from the list."""
-    analysis: AnAnalysis
+    analysis: AnalysisObject
     """The analysis; its `summary` is shown in the list from now on, further fields are kept."""
 
 
@@ -150,7 +150,8 @@ async def list_conversations(session: Session, params: ListConversations) -> Con
         if params.document_id is None or known.entry.document_id == params.document_id
     ]
     items, evidence = await _redact_summaries(session, project.project_id, entries[: params.limit])
-    errors = [_problem(problem) for problem in listing.problems]
+    chinese = session.connection.language is Language.CHINESE
+    errors = [_problem(problem, chinese=chinese) for problem in listing.problems]
     return ConversationList(items=items, errors=errors or UNSET, redaction_evidence=evidence)
 
 
@@ -196,9 +197,11 @@ async def _redact_summaries(
     return redacted_entries, evidence or UNSET
 
 
-def _problem(problem: Problem) -> ConversationProblem:
+def _problem(problem: Problem, *, chinese: bool) -> ConversationProblem:
     return ConversationProblem(
-        path=problem.path, code=problem.error.code, message=problem.error.message
+        path=problem.path,
+        code=problem.error.code,
+        message=problem.error.wording.text(chinese=chinese),
     )
 
 

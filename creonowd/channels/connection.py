@@ -165,7 +165,7 @@ async def initialize(session: Session, params: Initialize) -> Initialized:
     peer.client = "" if params.client_info is None else params.client_info.name[:100]
     if params.parent_pid is not None and peer.role is Role.OWNER:
         session.server.host.watch_parent(params.parent_pid)
-    return _introduction(session)
+    return _initialize_result(session)
 
 
 async def _authenticate(session: Session, token: str) -> None:
@@ -176,7 +176,7 @@ async def _authenticate(session: Session, token: str) -> None:
     session.connection.admit(grant)
 
 
-def _introduction(session: Session) -> Initialized:
+def _initialize_result(session: Session) -> Initialized:
     settings = session.settings
     grant = session.connection.grant
     channels = session.server.channels.values()
@@ -203,14 +203,14 @@ async def shutdown(session: Session, params: Empty) -> None:
     await session.server.wait_for_last_request()
 
 
-def leave(session: Session, params: Empty) -> None:
+def exit_daemon(session: Session, params: Empty) -> None:
     """End the daemon."""
     session.server.exit("exit requested")
 
 
 def discover(session: Session, params: Empty) -> dict[str, Any]:
     """Return the contract as an OpenRPC document: every channel, type, error and event."""
-    # It is JSON already, of some hundred kilobytes; the types of the contract say what it is.
+    # It is encoded already, in some hundred kilobytes; the type is for the contract.
     return cast("dict[str, Any]", Raw(session.server.host.document))
 
 
@@ -265,7 +265,7 @@ def revoke_token(session: Session, params: RevokeToken) -> Revoked:
 CHANNELS = (
     Channel("initialize", initialize, open=True, errors=(ErrorCode.UNSUPPORTED,)),
     Channel("shutdown", shutdown, role=Role.OWNER),
-    Channel("exit", leave, role=Role.OWNER),
+    Channel("exit", exit_daemon, role=Role.OWNER),
     Channel("rpc.discover", discover),
     Channel("ipc:invoke", invoke, deadline=Deadline.NONE, envelope=True),
     Channel("session:grant", grant_token, role=Role.OWNER),

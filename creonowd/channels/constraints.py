@@ -171,7 +171,7 @@ async def create_constraint(session: Session, params: CreateConstraint) -> Const
     """Add a constraint; the same text twice is CONSTRAINT_CONFLICT."""
     project = await session.projects.find(params.project_id)
     file = await session.constraints.create(project, params.constraint, params.expected_revision)
-    return await _one(session, project.project_id, file, file.constraints[-1].id)
+    return await _one_constraint(session, project.project_id, file, file.constraints[-1].id)
 
 
 async def update_constraint(session: Session, params: UpdateConstraint) -> ConstraintAt:
@@ -181,7 +181,7 @@ async def update_constraint(session: Session, params: UpdateConstraint) -> Const
     file = await session.constraints.update(
         project, params.constraint_id, params.patch, params.expected_revision
     )
-    return await _one(session, project.project_id, file, params.constraint_id)
+    return await _one_constraint(session, project.project_id, file, params.constraint_id)
 
 
 async def delete_constraint(session: Session, params: DeleteConstraint) -> DeletedConstraint:
@@ -216,7 +216,7 @@ async def _plain_constraints(
     )
 
 
-async def _one(
+async def _one_constraint(
     session: Session, project_id: str, file: ConstraintFile, constraint_id: str
 ) -> ConstraintAt:
     found = [constraint for constraint in file.constraints if constraint.id == constraint_id]

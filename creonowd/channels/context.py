@@ -2,14 +2,14 @@
 
 import structlog
 
-from creonowd.context.inspection import InspectMeta, InspectResult, inspect
+from creonowd.context.inspection import InspectMeta, InspectResult, inspect, without_kept
 from creonowd.context.result import AssembleResult
 from creonowd.context.stable_prefix import PrefixComparison
-from creonowd.engine.answers import answer_client
 from creonowd.engine.assembly import (
     ASSEMBLY_ERRORS,
     AssembleContext,
     WhatIf,
+    answer_client,
     assemble_for_client,
     compare_prefix,
 )
@@ -36,6 +36,8 @@ class InspectContext(AssembleContext):
     updated."""
     show: tuple[ShownPart, ...] = ()
     """The parts of the result to make; without it there is no prompt."""
+    brief: bool = False
+    """Leave out of `trimEvidence` what is kept whole: the fragments say the same of it."""
 
 
 async def assemble_context(session: Session, params: AssembleContext) -> AssembleResult:
@@ -57,7 +59,8 @@ async def inspect_context(session: Session, params: InspectContext) -> InspectRe
         what_if=params.what_if is not None,
     )
     parts = await inspection_parts(session, result, params.show)
-    return inspect(result.assembly, comparison, result.target, meta, parts)
+    inspected = inspect(result.assembly, comparison, result.target, meta, parts)
+    return without_kept(inspected) if params.brief else inspected
 
 
 _ERRORS = (

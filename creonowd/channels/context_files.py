@@ -31,7 +31,7 @@ from creonowd.rpc.channel import Channel, Deadline, HostCall, Role
 
 MAX_CLEANED_ITEMS = 1000
 
-# What any call about a conversation may fail with, and one that has a host make a file.
+# The errors of any call about a conversation, and of one for which a host makes a file.
 FILE_ERRORS = (ErrorCode.NOT_FOUND, ErrorCode.CONFLICT, ErrorCode.CONTEXT_SCOPE_VIOLATION)
 HOST_ERRORS = (ErrorCode.HOST_ERROR, ErrorCode.DISCONNECTED)
 
@@ -50,13 +50,13 @@ class LookAtContextFile(InConversation):
 
 
 async def conversation_key(session: Session, params: InConversation) -> ConversationKey:
-    """Return the conversation that is meant; NOT_FOUND if its project does not exist."""
+    """Return the key of the conversation; NOT_FOUND if its project does not exist."""
     await session.projects.find(params.project_id)
     return ConversationKey(params.project_id, params.conversation_id)
 
 
 async def file_request(session: Session, params: LookAtContextFile) -> FileRequest:
-    """Return the file that is meant and how to show it; FORBIDDEN for raw, unless to an owner."""
+    """Return the file and how to show it; FORBIDDEN if a client that is no owner asks for `raw`."""
     if params.raw and session.peer.role is not Role.OWNER:
         raise DaemonError(
             ErrorCode.FORBIDDEN, "Only an owner may read raw; leave `raw` out.", field="raw"

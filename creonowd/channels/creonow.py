@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType, structs
 
 from creonowd.channels.project import ProjectId
 from creonowd.engine.services import Session
-from creonowd.errors import DaemonError, ErrorCode, Wording
+from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.logs import log_redaction
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import PLACEHOLDER, RedactionEvidence, Redactor
@@ -30,7 +30,7 @@ from creonowd.workspace.creonow_tree import (
     in_scope,
     layers_of,
 )
-from creonowd.workspace.documents import spell_out
+from creonowd.workspace.documents import unredacted_path
 from creonowd.workspace.file_edits import WrittenFile, changed_since, revision_of
 from creonowd.workspace.projects import Project
 from creonowd.workspace.watcher import ProjectChange
@@ -64,7 +64,7 @@ class CreonowStatus(Result):
     exists: bool
     """Whether the project has a `.creonow` folder."""
     watching: bool
-    """Whether this connection is sent `context:creonow:changed` for it."""
+    """Whether any connection watches it; `context:creonow:watch:start` starts that for this one."""
     root_path: str | UnsetType = UNSET
     """The project's folder as an absolute path; absent if there is no `.creonow`."""
 
@@ -109,7 +109,7 @@ class RuleFragment(Model):
     path: str
     """Its path below the project's folder."""
     content: str
-    """Its text, without secrets; JSON in its canonical form."""
+    """Its text, without secrets."""
     updated_at_ms: int
     """When it was last changed, in milliseconds since 1970 (UTC)."""
 
@@ -131,7 +131,7 @@ class Rules(Result):
     """The rules in reading order; a file that cannot be used is in `errors` instead."""
 
     fragments: list[RuleFragment]
-    """The rules as a prompt would have them, in that order."""
+    """The rules in the order in which a prompt has them."""
     errors: list[RuleError]
     """The files that cannot be used; an assembly goes on without them and warns."""
     redaction_evidence: list[RedactionEvidence]
@@ -225,9 +225,7 @@ async def set_inject(session: Session, params: SetInject) -> InjectSet:
         return _with_inject(data, params.inject)
 
     def write() -> WrittenFile:
-        path = params.path
-        if PLACEHOLDER in path:
-            path = spell_out(project.root, path, session.redactor)
+        path = unredacted_path(project.root, params.path, session.redactor)
         scope = _scope_of(path)
         return session.edits.change_now(project.root, path, change, within=folder_of(scope))
 
@@ -243,20 +241,20 @@ async def set_inject(session: Session, params: SetInject) -> InjectSet:
 
 
 def _scope_of(path: str) -> CreonowFolder:
-    """Return the folder of a file that may say when it is injected; INVALID_ARGUMENT if none may."""
+    """Return the folder of a file that may have `inject`; INVALID_ARGUMENT if this one may not."""
     is_note = path.startswith(f"{folder_of(CreonowFolder.SETTINGS)}/")
     scope = CreonowFolder.SETTINGS if is_note else CreonowFolder.CHARACTERS
     in_scope(path, scope)
     suffix = path[path.rfind(".") :].lower()
     if suffix == ".json" or suffix not in SUFFIXES[scope]:
-        raise DaemonError(ErrorCode.INVALID_ARGUMENT, _NO_CARD, field="path", reason="not_text")
+        raise DaemonError(ErrorCode.INVALID_ARGUMENT, _NOT_TEXT, field="path", reason="not_text")
     return scope
 
 
 def _inject_of(data: bytes) -> Inject | None:
-    """Return what a file says of when it is injected; None if that makes no sense."""
-    said = front_matter.split(as_text(data) or "").values.get("inject", Inject.ALWAYS)
-    return Inject(said) if said in list(Inject) else None
+    """Return the `inject` of a file, which is `always` without one; None if it is no valid value."""
+    value = front_matter.split(as_text(data) or "").values.get("inject", Inject.ALWAYS)
+    return Inject(value) if value in list(Inject) else None
 
 
 def _with_inject(data: bytes, inject: Inject) -> bytes:
@@ -266,16 +264,16 @@ def _with_inject(data: bytes, inject: Inject) -> bytes:
     if changed is None:
         wording = _BY_HAND.format(inject.value)
         raise DaemonError(ErrorCode.UNSUPPORTED, wording, reason="invalid_format")
-    mark = data[: len(data) - len(text.encode())]
-    return mark + changed.encode()
+    bom = data[: len(data) - len(text.encode())]
+    return bom + changed.encode()
 
 
 _NOT_UTF8 = Wording(
     "The file is not UTF-8 text; save it as UTF-8.", "文件不是 UTF-8 文本，请另存为 UTF-8。"
 )
-_NO_CARD = Wording(
-    "Only a text can be changed so; in JSON, write `inject` by hand.",
-    "只能改文本文件；JSON 请手动写 inject。",
+_NOT_TEXT = Wording(
+    "Only a text file can be changed here; in a JSON file write `inject` by hand.",
+    "此处只能改文本文件；JSON 文件请手动写 inject。",
 )
 _BY_HAND = Wording(
     "The front matter has a fault or is written unusually; write `inject: {}` into it by hand.",
@@ -359,7 +357,7 @@ async def _read(session: Session, params: ReadFile, scope: CreonowFolder) -> Fil
     project = await session.projects.find(params.project_id)
     path = params.path
     if PLACEHOLDER in path:
-        path = await to_thread.run_sync(spell_out, project.root, path, session.redactor)
+        path = await to_thread.run_sync(unredacted_path, project.root, path, session.redactor)
     try:
         file = await session.tree.read(project, scope, path)
     except DaemonError as error:
@@ -390,7 +388,8 @@ async def get_rules(session: Session, params: ProjectId) -> Rules:
     """Read all files of `.creonow/rules`, redacted."""
     project = await session.projects.find(params.project_id)
     folder = await session.tree.read_all(project, CreonowFolder.RULES)
-    usable, errors = _usable_files(folder)
+    chinese = session.connection.language is Language.CHINESE
+    usable, errors = _usable_files(folder, chinese=chinese)
     texts = [(file.path, text) for file, text in usable]
     contents, evidence = await call_in_thread(session.redactor.redact_texts, texts)
     log_redaction(project.project_id, evidence)
@@ -403,15 +402,18 @@ async def get_rules(session: Session, params: ProjectId) -> Rules:
     )
 
 
-def _usable_files(folder: Folder) -> tuple[list[tuple[TreeFile, str]], list[RuleError]]:
+def _usable_files(
+    folder: Folder, *, chinese: bool
+) -> tuple[list[tuple[TreeFile, str]], list[RuleError]]:
     usable: list[tuple[TreeFile, str]] = []
-    errors = [_read_error(problem) for problem in folder.problems]
+    errors = [_read_error(problem, chinese=chinese) for problem in folder.problems]
     for file in sorted(
         folder.files, key=lambda file: (READING_ORDER.index(_kind(file.path)), file.path)
     ):
         text = as_text(file.data)
         if text is None or (file.path.lower().endswith(".json") and not is_json(text)):
-            errors.append(_format_error(file, "JSON" if text is not None else "UTF-8"))
+            expected = "JSON" if text is not None else "UTF-8"
+            errors.append(_format_error(file, expected, chinese=chinese))
         else:
             usable.append((file, text))
     return usable, sorted(errors, key=lambda error: error.path)
@@ -427,23 +429,26 @@ def _fragment(file: TreeFile, content: str) -> RuleFragment:
     )
 
 
-def _read_error(problem: Problem) -> RuleError:
+def _read_error(problem: Problem, *, chinese: bool) -> RuleError:
     reason = "too_large" if problem.error.details.get("reason") == "too_large" else "read_error"
     return RuleError(
         path=problem.path,
         code=problem.error.code,
         reason=reason,
-        message=problem.error.message,
+        message=problem.error.wording.text(chinese=chinese),
     )
 
 
-def _format_error(file: TreeFile, expected: str) -> RuleError:
+def _format_error(file: TreeFile, expected: str, *, chinese: bool) -> RuleError:
     return RuleError(
         path=file.path,
         code=ErrorCode.UNSUPPORTED,
         reason="invalid_format",
-        message=f"The file is not valid {expected}; mend it.",
+        message=_NOT_VALID.format(expected).text(chinese=chinese),
     )
+
+
+_NOT_VALID = Wording("The file is not valid {}; mend it.", "文件不是合法的 {}，请修正。")
 
 
 async def start_watching(session: Session, params: ProjectId) -> Watching:

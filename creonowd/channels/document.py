@@ -11,12 +11,11 @@ from creonowd.context.notice import Notice, show
 from creonowd.engine.services import Session, may_inspect
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model, Params, Result
-from creonowd.redaction import PLACEHOLDER
 from creonowd.redaction.rules import SecretSpan
-from creonowd.retrieval.catalogue import find_documents
+from creonowd.retrieval.document_list import find_documents
 from creonowd.rpc.channel import Channel, Role
 from creonowd.storage.safe_folder import check_root
-from creonowd.text import decode_text
+from creonowd.text import decode_text, well_formed
 from creonowd.threads import call_in_thread, in_thread
 from creonowd.workspace.documents import (
     MAX_EDITS,
@@ -25,9 +24,9 @@ from creonowd.workspace.documents import (
     Edit,
     EditedDocument,
     OpenDocument,
-    spell_out,
     text_revision,
     to_utf16,
+    unredacted_path,
     utf16_length,
 )
 from creonowd.workspace.file_edits import WrittenFile
@@ -59,7 +58,7 @@ class SyncDocument(Params):
     text."""
     base_revision: str | None = None
     """The `revision` of `context:document:read` that `edits` change, instead of `baseVersion`: a
-    page that saw a document with its secrets masked edits the document and not what it saw."""
+    page that was shown masked secrets edits the real text with it."""
     edits: list[Edit] | None = None
     """Changes in order, each to what the one before has left."""
 
@@ -141,6 +140,8 @@ class ReadDocument(Params):
     """The project's id, as `project:create` and `project:list` return it."""
     document_id: DocumentId
     """The document's path below the project's folder, or the id of one that is open."""
+    on_disk: bool = False
+    """Return the text of the file, although the document may be open with another one."""
 
 
 class MaskedSpan(Model):
@@ -180,7 +181,8 @@ class WriteDocument(Params):
     document_id: DocumentId
     """The document's path below the project's folder."""
     revision: str
-    """The `revision` that the edits are made for; CONFLICT if the file has another text."""
+    """The `revision` that the edits are made for; CONFLICT if the file has another text. Blank
+    for a document that has no file yet: one is made, CONFLICT if there is one."""
     edits: Annotated[list[Edit], Meta(max_length=MAX_EDITS)]
     """Changes in order, each to what the one before has left."""
 
@@ -203,7 +205,9 @@ async def read_document(session: Session, params: ReadDocument) -> DocumentConte
     project = await session.projects.find(params.project_id)
     key = (project.project_id, params.document_id)
     opened = await session.documents.find_synced(session.peer, key)
-    buffer = await session.documents.read(project, params.document_id, session.peer)
+    buffer = await session.documents.read(
+        project, params.document_id, session.peer, on_disk=params.on_disk
+    )
     text, utf16 = buffer.text, session.peer.utf16
     secrets = await call_in_thread(session.redactor.find, text)
     places = {at for one in secrets for at in (one.start, one.end)}
@@ -220,13 +224,13 @@ async def read_document(session: Session, params: ReadDocument) -> DocumentConte
 
 
 def mask(text: str, secrets: Sequence[SecretSpan], *, utf16: bool) -> str:
-    """Put a block in the place of every unit of a secret; its lines stay."""
+    """Replace each unit of a secret by a block, so that positions and lines stay the same."""
     parts: list[str] = []
     done = 0
     for start, end, _ in secrets:
         hidden = (
-            one if one in "\r\n" else MASK * (utf16_length(one) if utf16 else 1)
-            for one in text[start:end]
+            character if character in "\r\n" else MASK * (utf16_length(character) if utf16 else 1)
+            for character in text[start:end]
         )
         parts += [text[done:start], *hidden]
         done = end
@@ -234,7 +238,7 @@ def mask(text: str, secrets: Sequence[SecretSpan], *, utf16: bool) -> str:
 
 
 async def write_document(session: Session, params: WriteDocument) -> WrittenDocument:
-    """Change a document on disk, if the author allows that; what is not edited stays as it is."""
+    """Change a document on disk or make one, if the author allows that; the rest stays as it is."""
     if not session.settings.document_writes:
         raise DaemonError(ErrorCode.FORBIDDEN, _NO_WRITES)
     project = await session.projects.find(params.project_id)
@@ -242,8 +246,11 @@ async def write_document(session: Session, params: WriteDocument) -> WrittenDocu
     utf16 = session.peer.utf16
 
     def write() -> WrittenFile:
-        name = spell_out(project.root, path, session.redactor) if PLACEHOLDER in path else path
+        name = unredacted_path(project.root, path, session.redactor)
         files.check(project.root, name)
+        if not params.revision:
+            made = Buffer.of("").apply(params.edits, utf16=utf16).text
+            return session.edits.create_now(project.root, name, well_formed(made).encode())
         return session.edits.change_now(
             project.root,
             name,
@@ -294,7 +301,7 @@ async def list_documents(session: Session, params: ListDocuments) -> DocumentLis
 
 async def sync_document(session: Session, params: SyncDocument) -> SyncedDocument:
     """Store the text of an open document; after CONFLICT send the whole text."""
-    key = await _key(session, params.project_id, params.document_id)
+    key = await _document_key(session, params.project_id, params.document_id)
     document = await _sync(session, key, params)
     return SyncedDocument(
         version=document.version, length=document.buffer.size(utf16=session.peer.utf16)
@@ -303,7 +310,7 @@ async def sync_document(session: Session, params: SyncDocument) -> SyncedDocumen
 
 async def close_document(session: Session, params: CloseDocument) -> ClosedDocument:
     """Forget the text of a document; its file is used again."""
-    key = await _key(session, params.project_id, params.document_id)
+    key = await _document_key(session, params.project_id, params.document_id)
     return ClosedDocument(closed=await session.documents.close(session.peer, key))
 
 
@@ -325,7 +332,7 @@ async def _sync(session: Session, key: tuple[str, str], params: SyncDocument) ->
     )
 
 
-async def _key(session: Session, project_id: str, document_id: str) -> tuple[str, str]:
+async def _document_key(session: Session, project_id: str, document_id: str) -> tuple[str, str]:
     project = await session.projects.find(project_id)
     if not document_id.strip():
         raise DaemonError(

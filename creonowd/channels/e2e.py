@@ -94,7 +94,7 @@ class ScriptAi(Params):
 
 
 async def sleep(session: Session, params: Sleep) -> Slept:
-    """Take a while, reporting progress in ten steps."""
+    """Wait, and report progress in ten steps."""
     for step in range(STEPS):
         report_progress({"done": step, "of": STEPS})
         await anyio.sleep(params.ms / 1000 / STEPS)

@@ -1,4 +1,4 @@
-"""`context:history:*`, `context:build` and their kin: the history of a conversation and its turns."""
+"""`context:history:*`, `context:build` and others: the history of a conversation and its turns."""
 
 from typing import Annotated, Any, Literal
 
@@ -48,7 +48,7 @@ class CompressToolResult(Params):
     conversation_id: str | None = None
     """With it the full output becomes a context file of this conversation."""
     tool_call_id: Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)] | None = None
-    """The call's id; makes the context file repeatable."""
+    """The call's id; the same id and result give the same context file."""
 
 
 class ToolResultCompressed(Reply):
@@ -72,7 +72,7 @@ class ToolResultCompressed(Reply):
 
 async def compress_result(session: Session, params: CompressToolResult) -> ToolResultCompressed:
     """Summarise a tool's result by the table of tools; the same result gives the same summary."""
-    root, key = await _place(session, params)
+    root, key = await _root_and_key(session, params)
     result = ToolResult(params.tool, params.result, params.args, params.tool_call_id)
     kept = await keep_result(_intake(session, root), key, result)
     observation = kept.observation
@@ -92,7 +92,7 @@ def _intake(session: Session, root: str) -> Intake:
     return Intake(session.files, session.redactor, line_limits(session.settings), root)
 
 
-async def _place(
+async def _root_and_key(
     session: Session, params: CompressToolResult
 ) -> tuple[str, ConversationKey | None]:
     if params.project_id is None:
@@ -219,10 +219,10 @@ async def append_history(session: Session, params: AppendHistory) -> HistoryAppe
     project = await session.projects.find(params.project_id)
     key = ConversationKey(params.project_id, params.conversation_id)
     await session.files.run(session.files.store.find_or_create, *key)
-    read = [_message(new, number) for number, new in enumerate(params.messages)]
+    messages = [_message(new, number) for number, new in enumerate(params.messages)]
     contents = [new.content for new in params.messages]
     intake = _intake(session, str(project.root))
-    history, kept = await append_messages(session.histories, intake, key, read, contents)
+    history, kept = await append_messages(session.histories, intake, key, messages, contents)
     reported = [_kept_message(message, text) for message, text in kept]
     big = next((one for one in reported if one.preview is not UNSET), None)
     warnings, notices = show(history.warnings, session.connection.language)

@@ -74,7 +74,7 @@ class ChapterInfo(Model):
     length: int | UnsetType = UNSET
     """Its length in code points, without front matter; absent if it cannot be read."""
     chapter: int | UnsetType = UNSET
-    """The number that its name bears; absent if it has none."""
+    """The number in its name; absent if it has none."""
 
 
 class ProjectStory(Result):
@@ -129,6 +129,7 @@ async def delete_project(session: Session, params: ProjectId) -> DeletedProject:
     project = await session.projects.delete(params.project_id)
     await session.watcher.forget(project.project_id)
     await session.indexes.forget(project.project_id)
+    await session.extracts.forget(project.project_id)
     return DeletedProject(deleted=True, project_id=project.project_id)
 
 

@@ -13,7 +13,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.providers.provider import AI_ERRORS
 from creonowd.rpc.channel import Channel, Deadline
-from creonowd.sources.extract import first_sentence
+from creonowd.sources.extractive_summary import first_sentence
 from creonowd.sources.project_files import OPEN_STATES, ThreadState, plot_threads, thread_state
 from creonowd.text import well_formed
 from creonowd.workspace.creonow_tree import CreonowFolder
@@ -98,7 +98,7 @@ async def get_summary(session: Session, params: SummaryOf) -> SummaryContent:
     """Return the summary that counts for a chapter; an extract if none is stored."""
     project = await session.projects.find(params.project_id)
     document = await _find(session, project, params.document_id)
-    return await _text(session, project, document)
+    return await _summary_content(session, project, document)
 
 
 async def set_summary(session: Session, params: SetSummary) -> SummaryContent:
@@ -108,7 +108,7 @@ async def set_summary(session: Session, params: SetSummary) -> SummaryContent:
     store = session.summaries.store
     if params.text is None:
         await store.forget_edit(project, document.path)
-        return await _text(session, project, document)
+        return await _summary_content(session, project, document)
     text = well_formed(params.text).strip()
     if not text:
         raise DaemonError(
@@ -124,7 +124,7 @@ async def set_summary(session: Session, params: SetSummary) -> SummaryContent:
         origin=SummaryOrigin.AUTHOR,
     )
     await store.edit(project, summary)
-    return await _text(session, project, document)
+    return await _summary_content(session, project, document)
 
 
 async def _find(session: Session, project: Project, path: str) -> StoryDocument:
@@ -135,14 +135,16 @@ async def _find(session: Session, project: Project, path: str) -> StoryDocument:
     return story.documents[number]
 
 
-async def _text(session: Session, project: Project, document: StoryDocument) -> SummaryContent:
+async def _summary_content(
+    session: Session, project: Project, document: StoryDocument
+) -> SummaryContent:
     summaries = session.summaries
     found = (await summaries.store.read(project)).of(document)
     info = _info(session, document, found)
     if found is None:
         names = (await session.sources.entities(project).all()).names
         texts = summaries.open_texts(project)
-        made = await to_thread.run_sync(summaries.extract, project.root, document, texts, names)
+        made = await to_thread.run_sync(summaries.extract, project, document, texts, names)
         if made is None:
             return SummaryContent(path=info.path, stored=False, stale=False, text="")
         found = FoundSummary(made)
@@ -203,7 +205,7 @@ class ThreadInfo(Model):
 class ThreadList(Result):
     """All threads, how many are `open` (those that are due or overdue included) and overdue.
 
-    `unreadable` names the files that make no sense; an assembly warns why.
+    `unreadable` names the files that are not valid; an assembly warns why.
     """
 
     items: list[ThreadInfo]
@@ -213,7 +215,7 @@ class ThreadList(Result):
     overdue: int
     """How many should have been resolved before the place."""
     unreadable: list[str]
-    """Files that make no sense; an assembly warns why."""
+    """Files that are not valid; an assembly warns why."""
 
 
 async def list_threads(session: Session, params: ThreadsAt) -> ThreadList:

@@ -22,7 +22,7 @@ from creonowd.workspace.usage import (
 
 MOST_LOST = 50
 LATEST_MS = 253_402_300_799_999
-HALF_A_DAY = 14 * 60
+LARGEST_UTC_OFFSET = 14 * 60
 
 Milliseconds = Annotated[int, Meta(ge=0, le=LATEST_MS)]
 
@@ -39,7 +39,7 @@ class UsageKey(StrEnum):
     MODEL = "model"
     """By model."""
     PURPOSE = "purpose"
-    """By what for: `write` for skill runs, `judge` for verdicts, `summarise` for summaries."""
+    """By what the call was for: `write` for skill runs, `judge` for verdicts, `summarise` for summaries."""
 
 
 class GetUsage(Params):
@@ -53,7 +53,7 @@ class GetUsage(Params):
     """The first millisecond that does not count any more; without it, up to now."""
     project_id: str | None = None
     """Only calls of this project; without it, of all."""
-    utc_offset_minutes: Annotated[int, Meta(ge=-HALF_A_DAY, le=HALF_A_DAY)] = 0
+    utc_offset_minutes: Annotated[int, Meta(ge=-LARGEST_UTC_OFFSET, le=LARGEST_UTC_OFFSET)] = 0
     """Where days begin: so many minutes east of UTC."""
 
 
@@ -66,20 +66,20 @@ class UsageGroup(UsageSums):
 
 
 class LostToChange(Model):
-    """What the changes of one source cost: each made the stable prefix another one."""
+    """What the changes of one source cost: each of them changed the stable prefix."""
 
     source_ref: str
     """The file or source that changed."""
     calls: int
-    """How many calls found another prefix because of it."""
+    """How many calls had a changed prefix because of it."""
     tokens: int
-    """How many tokens of prefixes had to be read anew."""
+    """How many tokens of prefixes could not be read from the cache."""
     cost: float
     """What that cost, in `currency`."""
 
 
 class UsageReport(Result):
-    """What calls used and cost. `lostTo` names the sources whose changes cost most, dearest first.
+    """What calls used and cost. `lostTo` names the sources whose changes cost most, the most expensive first.
 
     Prices hold for `pricesAsOf`; `<userData>/prices.json` replaces them.
     """
@@ -91,7 +91,7 @@ class UsageReport(Result):
     total: UsageSums
     """The sums of all groups."""
     lost_to: list[LostToChange]
-    """The sources whose changes cost most, dearest first."""
+    """The sources whose changes cost most, the most expensive first."""
     currency: str
     """The currency of every sum of money, such as `USD`."""
     prices_as_of: str

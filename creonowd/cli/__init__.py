@@ -55,30 +55,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         return arguments.run(arguments)
     except DaemonError as error:
         chinese = console_language() is Language.CHINESE
-        _complain(f"{error.wording.text(chinese=chinese)} [{error.code}]")
+        _print_error(f"{error.wording.text(chinese=chinese)} [{error.code}]")
         return 1
     except BrokenPipeError:
         return 1
     except OSError as error:
-        _complain(f"{error}")
+        _print_error(f"{error}")
         return 1
     except KeyboardInterrupt:
         return 130
 
 
-def _complain(message: str) -> None:
-    from creonowd.cli.client import harmless, write
+def _print_error(message: str) -> None:
+    from creonowd.cli.client import terminal_safe, write
 
-    write(f"creonowd: {harmless(message)}\n", sys.stderr)
+    write(f"creonowd: {terminal_safe(message)}\n", sys.stderr)
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that shows what it was given harmlessly: a shell's `*` may be any file's name."""
+    """A parser whose errors are safe to show: an argument may be any file's name, by a shell's `*`."""
 
     def error(self, message: str) -> NoReturn:
-        from creonowd.cli.client import harmless
+        from creonowd.cli.client import terminal_safe
 
-        super().error(harmless(message))
+        super().error(terminal_safe(message))
 
 
 def parser(chosen: str) -> argparse.ArgumentParser:

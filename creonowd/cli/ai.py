@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from creonowd import settings
-from creonowd.cli.client import Client, connect, harmless, show, write
+from creonowd.cli.client import Client, connect, show, terminal_safe, write, write_wording
 from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.providers.configured import PRESETS
 from creonowd.providers.local_server import is_local
@@ -69,9 +69,9 @@ def list_backends(arguments: argparse.Namespace) -> int:
     for one in config["backends"]:
         star = "*" if one["name"] == config["backend"] else " "
         fields = (one["name"], one["provider"], one["model"] or "-", one.get("baseUrl", ""))
-        write(f"{star} {'  '.join(harmless(list(fields)))}".rstrip() + "\n")
+        write(f"{star} {'  '.join(terminal_safe(list(fields)))}".rstrip() + "\n")
     if "problem" in config:
-        write(f"{harmless(config['problem'])}\n", sys.stderr)
+        write(f"{terminal_safe(config['problem'])}\n", sys.stderr)
     elif config["provider"] == "fake":
         write("fake: no AI is connected; `creonowd ai add NAME` connects one.\n", sys.stderr)
     return 0
@@ -92,10 +92,10 @@ def add_backend(arguments: argparse.Namespace) -> int:
             try:
                 _test(client, arguments.name)
             except DaemonError:
-                _say(_ADDED_ONLY.format(arguments.name), sys.stderr)
+                write_wording(_ADDED_ONLY.format(arguments.name), sys.stderr)
                 raise
         client.request("ai:config:set", {"use": arguments.name})
-    _say(_CHOSEN.format(arguments.name))
+    write_wording(_CHOSEN.format(arguments.name))
     return 0
 
 
@@ -103,7 +103,7 @@ def use_backend(arguments: argparse.Namespace) -> int:
     """Choose who answers from now on."""
     with connect(user_data_dir(arguments.user_data)) as client:
         client.request("ai:config:set", {"use": arguments.name})
-    _say(_CHOSEN.format(arguments.name))
+    write_wording(_CHOSEN.format(arguments.name))
     return 0
 
 
@@ -120,12 +120,12 @@ def remove_backend(arguments: argparse.Namespace) -> int:
     with connect(user_data) as client:
         client.request("ai:config:set", {"backends": {arguments.name: None}})
         (user_data / KEYS / arguments.name).unlink(missing_ok=True)
-    _say(_REMOVED.format(arguments.name))
+    write_wording(_REMOVED.format(arguments.name))
     return 0
 
 
 def _new_backend(arguments: argparse.Namespace) -> Backend:
-    """Return the back end of a preset, with what the command line says otherwise."""
+    """Return the back end of a preset, changed by the options of the command line."""
     preset = arguments.preset or (arguments.name if arguments.name in PRESETS else None)
     backend = Backend() if preset is None else PRESETS[preset]
     given = {
@@ -153,8 +153,8 @@ def _ask_key(name: str, backend: Backend, user_data: Path) -> str:
         "",
         preset and preset.key_variable,
     }
-    at_home = backend.provider == "openai" and is_local(backend.base_url)
-    keyless = backend.provider == "ollama" or (at_home and not backend.key_variable)
+    is_compatible = backend.provider == "openai" and is_local(backend.base_url)
+    keyless = backend.provider == "ollama" or (is_compatible and not backend.key_variable)
     if referenced or keyless:
         return ""
     if sys.stdin.isatty():
@@ -193,15 +193,10 @@ def _test(client: Client, name: str | None) -> None:
     """Try one call; a failure is raised."""
     found = client.request("ai:config:probe", {"backend": name, "ask": True})
     window, total = found["contextWindowTokens"], found["totalBudgetTokens"]
-    said = _ANSWERS if found.get("answered") else _ONLY_THOUGHT
-    _say(said.format(found["backend"], found["model"], window, total))
+    wording = _ANSWERS if found.get("answered") else _ONLY_THOUGHT
+    write_wording(wording.format(found["backend"], found["model"], window, total))
     for notice in found["notices"]:
-        write(f"{harmless(notice['message'])}\n")
-
-
-def _say(said: Wording, stream: Any = None) -> None:
-    chinese = console_language() is Language.CHINESE
-    write(f"{harmless(said.text(chinese=chinese))}\n", stream)
+        write(f"{terminal_safe(notice['message'])}\n")
 
 
 _PROMPT = Wording("Key of {} (not shown): ", "{} 的密钥（不显示）：")

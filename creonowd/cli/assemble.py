@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from creonowd.cli.client import Client, connect, harmless, pad, show, width, write
+from creonowd.cli.client import Client, connect, pad, show, terminal_safe, width, write
 from creonowd.context.fragment import Layer
 from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.model import Model
@@ -82,13 +82,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         show(result)
     elif arguments.prompt:
-        # A program gets the very prompt; a terminal must not obey it.
+        # A program gets the exact prompt; at a terminal its control characters are escaped.
         write(result["prompt"], painted=not sys.stdout.isatty())
     elif arguments.diff:
         write(differences(before, result, chinese=chinese))
     else:
         colour = sys.stdout.isatty()
-        shown = view(harmless(result), budget, colour=colour, chinese=chinese)
+        shown = view(terminal_safe(result), budget, colour=colour, chinese=chinese)
         write(shown, painted=True)
     return 0
 
@@ -149,9 +149,9 @@ def _unknown_skill(client: Client, project: str, name: str) -> DaemonError:
     items = client.request("skill:list", {"projectId": project})["items"]
     known = {**{item["slug"]: item["id"] for item in items}, **{i["id"]: i["id"] for i in items}}
     near = difflib.get_close_matches(name, known, n=1)
-    said = Wording("There is no skill {}.", "没有技能 {}。").format(name)
+    wording = Wording("There is no skill {}.", "没有技能 {}。").format(name)
     listed = ", ".join(item["id"] for item in items)
-    return _not_found(said, known[near[0]] if near else "", listed)
+    return _not_found(wording, known[near[0]] if near else "", listed)
 
 
 def _unknown_document(root: Path, name: str) -> DaemonError:
@@ -164,21 +164,23 @@ def _unknown_document(root: Path, name: str) -> DaemonError:
     near = difflib.get_close_matches(name, known, n=1)
     own = difflib.get_close_matches(name.rpartition("/")[2], names, n=1)
     suggestion = near[0] if near else names[own[0]] if own else ""
-    said = Wording("There is no document {} in this project.", "此项目中没有文档 {}。").format(name)
-    return _not_found(said, suggestion, "")
+    wording = Wording("There is no document {} in this project.", "此项目中没有文档 {}。").format(
+        name
+    )
+    return _not_found(wording, suggestion, "")
 
 
 def _ref(root: Path, path: Path) -> str:
     return path.relative_to(root).as_posix()
 
 
-def _not_found(said: Wording, suggestion: str, listed: str) -> DaemonError:
+def _not_found(wording: Wording, suggestion: str, listed: str) -> DaemonError:
     advice = Wording("", "")
     if suggestion:
         advice = Wording(" Did you mean {}?", "您要的是 {} 吗？").format(suggestion)
     elif listed:
         advice = Wording(" There are: {}.", "现有：{}。").format(listed)
-    english, chinese = said.english + advice.english, said.chinese + advice.chinese
+    english, chinese = wording.english + advice.english, wording.chinese + advice.chinese
     return DaemonError(ErrorCode.NOT_FOUND, Wording(english, chinese))
 
 
@@ -190,11 +192,11 @@ def document_id(root: Path, name: str) -> str:
     try:
         return found.resolve().relative_to(root.resolve()).as_posix()
     except ValueError:
-        said = Wording(
+        wording = Wording(
             "The document lies outside the project; name one in it.",
             "文档不在项目之内；请指定项目内的文档。",
         )
-        raise DaemonError(ErrorCode.INVALID_ARGUMENT, said) from None
+        raise DaemonError(ErrorCode.INVALID_ARGUMENT, wording) from None
 
 
 class StoredAssembly(Model):
@@ -299,8 +301,8 @@ def _bars(result: Reply, budget: Reply, *, chinese: bool) -> Iterator[str]:
     names = [name.text(chinese=chinese) for name, _, _ in rows]
     widest = max(map(width, names))
     for name, (_, tokens, note) in zip(names, rows, strict=True):
-        said = note.text(chinese=chinese)
-        yield f"{pad(name, widest)}  {_bar(tokens, total)} {tokens:>6} tokens  {said}".rstrip()
+        wording = note.text(chinese=chinese)
+        yield f"{pad(name, widest)}  {_bar(tokens, total)} {tokens:>6} tokens  {wording}".rstrip()
 
 
 def _offer(result: Reply, budget: Reply, layer: Layer) -> Wording:

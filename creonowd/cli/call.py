@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import msgspec
 
-from creonowd.cli.client import Client, connect, harmless, show, write
+from creonowd.cli.client import Client, connect, show, terminal_safe, write
 from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.settings import console_language, user_data_dir
 from creonowd.text import well_formed_json
@@ -111,16 +111,16 @@ def _call(client: Client, channel: str, payload: Any) -> Any:
         if error.code is not ErrorCode.IPC_CHANNEL_FORBIDDEN:
             raise
         advice = _advice(client.request("rpc.discover"), channel)
-        said = Wording("{} {}", "{}{}").format(error.wording, advice)
-        raise DaemonError(error.code, said, **error.details) from None
+        wording = Wording("{} {}", "{}{}").format(error.wording, advice)
+        raise DaemonError(error.code, wording, **error.details) from None
 
 
 def _warn_of_unknown_fields(channel: str, payload: Any, *, chinese: bool) -> None:
-    """Say which fields will be ignored: the daemon of a newer version may know them, so it lets them pass."""
+    """Warn of fields that this version does not know; they are sent, since a newer daemon may know them."""
     for field, near in unknown_fields(read_document(), channel, payload).items():
-        said = _IGNORED.format(channel, field).text(chinese=chinese)
+        wording = _IGNORED.format(channel, field).text(chinese=chinese)
         advice = _SIMILAR.format(near).text(chinese=chinese) if near else ""
-        write(f"creonowd: {harmless(f'{said} {advice}'.rstrip())}\n", sys.stderr)
+        write(f"creonowd: {terminal_safe(f'{wording} {advice}'.rstrip())}\n", sys.stderr)
 
 
 def _advice(document: dict[str, Any], channel: str) -> Wording:
@@ -146,7 +146,7 @@ Schema = dict[str, Any]
 
 DOCUMENT = Path(__file__).parents[1] / "openrpc.json"
 SCHEMAS = "#/components/schemas/"
-WHO = {"renderer": "pages and owners", "owner": "owners only"}
+CALLERS = {"renderer": "pages and owners", "owner": "owners only"}
 NARROWEST = 40
 LONGEST_NAME = 30
 INDENT = "  "
@@ -175,8 +175,8 @@ def unknown_fields(document: Schema, channel: str, payload: Any) -> dict[str, st
         return {}
     schema = document["components"]["schemas"][type_name(method["x-payload"])]
     known: list[str] = list(schema.get("properties", {}))
-    strange = [name for name in cast("dict[str, Any]", payload) if name not in {*known, "_meta"}]
-    return {name: "".join(difflib.get_close_matches(name, known, n=1)) for name in strange}
+    unknown = [name for name in cast("dict[str, Any]", payload) if name not in {*known, "_meta"}]
+    return {name: "".join(difflib.get_close_matches(name, known, n=1)) for name in unknown}
 
 
 def explain_channel(document: Schema, name: str, width: int) -> str | None:
@@ -190,7 +190,7 @@ def explain_channel(document: Schema, name: str, width: int) -> str | None:
     parts = [
         f"{name} — {method['summary']}\n",
         *([f"{_wrap(method['description'], width)}\n"] if "description" in method else []),
-        f"May be called by {WHO[method['x-role']]}.\n",
+        f"May be called by {CALLERS[method['x-role']]}.\n",
         f"Payload\n{_fields(schemas[type_name(method['x-payload'])], width)}",
         f"Result\n{_result(result, schemas, width)}",
         f"Errors\n{_wrap(errors.removeprefix('; '), width, INDENT)}\n",

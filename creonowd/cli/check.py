@@ -1,6 +1,6 @@
 """`creonowd check` — what an assembly would make of each file of a novel's `.creonow` folder.
 
-Files are read by the sources' own readers and judged by the doctor: there is no second opinion.
+Files are read as the sources read them and checked as the doctor checks them.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import msgspec
 
 from creonowd import settings
 from creonowd.cli.assemble import LAYERS
-from creonowd.cli.client import harmless, pad, show, width, write
+from creonowd.cli.client import pad, show, terminal_safe, width, write
 from creonowd.cli.doctor import BAD, OK, Finding, check_project, paint
 from creonowd.clock import make_clock
 from creonowd.context.budget import BudgetProfile
@@ -111,8 +111,8 @@ def run(arguments: argparse.Namespace) -> int:
     chinese = settings.console_language() is Language.CHINESE
     root = arguments.folder.expanduser().absolute()
     if not root.is_dir():
-        said = Wording("{} is not a folder.", "{} 不是文件夹。").format(root)
-        raise DaemonError(ErrorCode.NOT_FOUND, said)
+        wording = Wording("{} is not a folder.", "{} 不是文件夹。").format(root)
+        raise DaemonError(ErrorCode.NOT_FOUND, wording)
     findings = [finding for finding in check_project(root) if finding.state != OK]
     uses = file_uses(root, user_data)
     if arguments.json:
@@ -281,9 +281,9 @@ def _lines(
         )
         yield f"{mark} {'  '.join(cells).rstrip()}\n"
         for finding in problems:
-            yield f"    → {harmless(finding.found.text(chinese=chinese))}\n"
+            yield f"    → {terminal_safe(finding.found.text(chinese=chinese))}\n"
     for finding in general:
-        shown = harmless(finding.in_language(chinese=chinese))
+        shown = terminal_safe(finding.in_language(chinese=chinese))
         yield f"{paint(finding.state, colour=colour)} {shown['part']}: {shown['found']}\n"
     bad = sum(finding.state == BAD for finding in findings)
     total = _TOTAL.format(len(uses), bad) if uses else _NO_TREE
@@ -304,7 +304,7 @@ def _row(use: FileUse, *, broken: bool, chinese: bool) -> tuple[str, str, str, s
         )
         if value
     ]
-    return harmless(use.path), layer, when, tokens, harmless(", ".join(notes))
+    return terminal_safe(use.path), layer, when, tokens, terminal_safe(", ".join(notes))
 
 
 _SINCE = Wording("from {}", "自 {}")

@@ -1,7 +1,7 @@
 """The client of the commands: it uses the running daemon, else starts one.
 
-A line at the terminal says what is waited for, and how far it is. It appears when that has taken a
-second and goes when it has ended; in a pipe there is none.
+At a terminal a line shows what the command waits for, and its progress. It appears after a second
+and is removed at the end; in a pipe there is none.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ PATIENCE_SECONDS = 1.0
 REDRAW_SECONDS = 0.2
 BAR = 20
 
-# What channels call the work that is done, and all of it.
+# The names that channels have for the work that is done, and for all of it.
 _COUNTS = (("done", "of"), ("done", "documents"), ("bytes", "totalBytes"))
 _CLEAR = "\x1b[2K\r"
 
@@ -50,7 +50,7 @@ _OTHER = Wording("Waiting for {}", "正在等待 {}")
 
 
 def work_of(channel: str) -> Wording:
-    """Say in the user's words what a channel is at."""
+    """Return what a channel does, in words for the user."""
     return _WORK.get(channel) or _OTHER.format(channel)
 
 
@@ -81,7 +81,7 @@ class ProgressLine:
             self._thread.join()
 
     def report(self, value: Any) -> None:
-        """Take in how far the work is, as a channel reports it."""
+        """Set how far the work is, from the value that a channel reports."""
         fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
         for done, of in _COUNTS:
             part, whole = fields.get(done), fields.get(of)
@@ -115,13 +115,13 @@ START_SECONDS = 10.0
 POLL_SECONDS = 0.02
 PROGRESS = "$/progress"
 
-# Marks that stand on the character before them, and what is not seen at all.
-_NO_WIDTH = ("Mn", "Me", "Cf")
+# Categories of marks on the character before them, and of what is not shown at all.
+_ZERO_WIDTH = ("Mn", "Me", "Cf")
 
-# Controls, and what turns the direction of a text: on a terminal they act or mislead.
-_TURNS = "\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069"
-_UNSEEN = re.compile(rf"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{_TURNS}]|\r(?!\n)")
-_UNSEEN_OR_BREAK = re.compile(rf"[\x00-\x1f\x7f-\x9f{_TURNS}]")
+# Controls and changes of the writing direction: a terminal obeys them, or shows a text misleadingly.
+_DIRECTION_CHANGES = "\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069"
+_CONTROL = re.compile(rf"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{_DIRECTION_CHANGES}]|\r(?!\n)")
+_CONTROL_OR_BREAK = re.compile(rf"[\x00-\x1f\x7f-\x9f{_DIRECTION_CHANGES}]")
 
 
 class Client:
@@ -135,7 +135,7 @@ class Client:
     def request(self, method: str, params: Any = None) -> Any:
         """Call a channel and return its result; DaemonError if it fails.
 
-        At a terminal a line says what is waited for when that takes more than a second.
+        At a terminal a line shows what is waited for when that takes more than a second.
         """
         self._count += 1
         payload: Any = {} if params is None else params
@@ -147,10 +147,12 @@ class Client:
                 encoded = msgspec.json.encode(message | {"params": payload})
                 return _result(self._exchange(encoded, progress))
         except TimeoutError:
-            said = Wording("The daemon does not answer {}.", "守护进程没有回应 {}。").format(method)
-            raise DaemonError(ErrorCode.TIMEOUT, said) from None
+            wording = Wording("The daemon does not answer {}.", "守护进程没有回应 {}。").format(
+                method
+            )
+            raise DaemonError(ErrorCode.TIMEOUT, wording) from None
         except OSError:
-            raise _disconnection() from None
+            raise disconnect_error() from None
 
     def _exchange(self, message: bytes, progress: ProgressLine) -> dict[str, Any]:
         self._writer.write(message + b"\n")
@@ -161,7 +163,7 @@ class Client:
                 return reply
             if reply.get("method") == PROGRESS:
                 progress.report(reply["params"]["value"])
-        raise _disconnection()
+        raise disconnect_error()
 
 
 def _with_progress(payload: Any, token: int) -> Any:
@@ -175,9 +177,10 @@ def _with_progress(payload: Any, token: int) -> Any:
     return fields | {"_meta": {"progressToken": token} | cast("dict[str, Any]", meta)}
 
 
-def _disconnection() -> DaemonError:
-    said = Wording("The daemon closed the connection.", "守护进程关闭了连接。")
-    return DaemonError(ErrorCode.DISCONNECTED, said)
+def disconnect_error() -> DaemonError:
+    """Return the error for a daemon that closed the connection."""
+    wording = Wording("The daemon closed the connection.", "守护进程关闭了连接。")
+    return DaemonError(ErrorCode.DISCONNECTED, wording)
 
 
 def _result(reply: dict[str, Any]) -> Any:
@@ -251,19 +254,24 @@ def find_running(user_data: Path) -> endpoint.EndpointFile | None:
     return found
 
 
+def socket_endpoint(running: endpoint.EndpointFile) -> endpoint.Endpoint | None:
+    """Return the endpoint of the Unix socket or of TCP; None if there is neither."""
+    return next((one for one in running.endpoints if one.transport in {"unix", "tcp"}), None)
+
+
 @contextlib.contextmanager
 def _socket_client(running: endpoint.EndpointFile, seconds: float | None) -> Generator[Client]:
-    way = next((e for e in running.endpoints if e.transport in {"unix", "tcp"}), None)
-    if way is None:
-        said = Wording(
-            "The running daemon offers no way in; restart it.",
+    address = socket_endpoint(running)
+    if address is None:
+        wording = Wording(
+            "The running daemon cannot be connected to; restart it.",
             "运行中的守护进程没有可用的入口，请重新启动它。",
         )
-        raise DaemonError(ErrorCode.NOT_FOUND, said)
-    with _open_socket(way) as line, line.makefile("rwb") as stream:
+        raise DaemonError(ErrorCode.NOT_FOUND, wording)
+    with _open_socket(address) as line, line.makefile("rwb") as stream:
         client = Client(cast("BinaryIO", stream), cast("BinaryIO", stream))
         line.settimeout(ANSWER_SECONDS if seconds is None else seconds)
-        _introduce(client, None if way.token is UNSET else way.token)
+        _introduce(client, None if address.token is UNSET else address.token)
         line.settimeout(seconds)
         yield client
 
@@ -273,19 +281,19 @@ def _introduce(client: Client, token: str | None = None) -> None:
     client.request("initialize", {"token": token, "locale": console_language()})
 
 
-def _open_socket(way: endpoint.Endpoint) -> socket.socket:
+def _open_socket(address: endpoint.Endpoint) -> socket.socket:
     try:
-        if way.transport == "tcp":
-            host, _, port = way.address.rpartition(":")
+        if address.transport == "tcp":
+            host, _, port = address.address.rpartition(":")
             return socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS)
         line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         line.settimeout(ANSWER_SECONDS)
-        line.connect(way.address)
+        line.connect(address.address)
     except OSError as error:
-        said = Wording(
+        wording = Wording(
             "The running daemon cannot be reached: {}.", "无法连接运行中的守护进程：{}。"
         )
-        raise DaemonError(ErrorCode.DISCONNECTED, said.format(error.strerror)) from None
+        raise DaemonError(ErrorCode.DISCONNECTED, wording.format(error.strerror)) from None
     return line
 
 
@@ -304,49 +312,60 @@ def _spawned_client(user_data: Path) -> Generator[Client]:
 
 def start_error() -> DaemonError:
     """Return the error for a daemon that ended before it answered."""
-    said = Wording("The daemon did not start; it says above why.", "守护进程未能启动，原因见上。")
-    return DaemonError(ErrorCode.DISCONNECTED, said)
+    wording = Wording(
+        "The daemon did not start; the reason is printed above.", "守护进程未能启动，原因见上。"
+    )
+    return DaemonError(ErrorCode.DISCONNECTED, wording)
 
 
 def show(value: Any, stream: TextIO | None = None) -> None:
     """Print a value as JSON: indented for a person, on one line for a program."""
     target = sys.stdout if stream is None else stream
     text = json.dumps(value, ensure_ascii=False, indent=2 if target.isatty() else None)
-    # What JSON leaves as it is stands inside a text, where its own escape says the same.
-    write(_UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n", target)
+    # What JSON leaves unescaped stands inside a string, where its escape means the same.
+    write(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n", target)
 
 
 def write(text: str, stream: TextIO | None = None, *, painted: bool = False) -> None:
     """Print text as UTF-8, whatever the terminal's own encoding is.
 
-    Nothing in it commands the terminal. With `painted` the colours in it are ours; then what came
-    from elsewhere went through `harmless`.
+    Control characters are escaped, unless it is `painted`: then it has our colours, and what came
+    from elsewhere has gone through `terminal_safe`.
     """
     target = sys.stdout if stream is None else stream
-    shown = text if painted else _UNSEEN.sub(_escape, text)
+    shown = text if painted else _CONTROL.sub(_escape, text)
     target.flush()
     target.buffer.write(shown.encode("utf-8", "replace"))
     target.flush()
 
 
-def harmless(value: Any) -> Any:
-    """Return a JSON value whose texts are one line each and command no terminal."""
+def write_wording(wording: Wording, stream: TextIO | None = None) -> None:
+    """Print a line in the language of the terminal."""
+    chinese = console_language() is Language.CHINESE
+    write(f"{terminal_safe(wording.text(chinese=chinese))}\n", stream)
+
+
+def terminal_safe(value: Any) -> Any:
+    """Return a JSON value whose texts have their control characters and line breaks escaped."""
     if isinstance(value, str):
-        return _UNSEEN_OR_BREAK.sub(_escape, value)
+        return _CONTROL_OR_BREAK.sub(_escape, value)
     if isinstance(value, list):
-        return [harmless(inner) for inner in cast("list[Any]", value)]
+        return [terminal_safe(inner) for inner in cast("list[Any]", value)]
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value).items()
-        return {harmless(key): harmless(inner) for key, inner in fields}
+        return {terminal_safe(key): terminal_safe(inner) for key, inner in fields}
     return value
 
 
 def width(text: str) -> int:
     """Return how many columns of a terminal a line takes: two for each Chinese character."""
-    return sum(
-        0 if unicodedata.category(one) in _NO_WIDTH else 1 + (east_asian_width(one) in "WF")
-        for one in text
-    )
+    return sum(map(_character_width, text))
+
+
+def _character_width(character: str) -> int:
+    if unicodedata.category(character) in _ZERO_WIDTH:
+        return 0
+    return 2 if east_asian_width(character) in "WF" else 1
 
 
 def pad(text: str, columns: int, *, right: bool = False) -> str:

@@ -24,7 +24,7 @@ import anyio
 import msgspec
 
 from creonowd import __version__, settings
-from creonowd.cli.client import connect, harmless, show, write
+from creonowd.cli.client import connect, show, terminal_safe, write
 from creonowd.clock import make_clock
 from creonowd.context.budget import Budget, BudgetProfile, budget_of, fit_to_model
 from creonowd.context.story import DoubtKind, Story
@@ -46,7 +46,7 @@ from creonowd.model import Model
 from creonowd.providers.configured import Backends
 from creonowd.redaction import Redactor
 from creonowd.retrieval import database, project_index
-from creonowd.retrieval.catalogue import find_documents
+from creonowd.retrieval.document_list import find_documents
 from creonowd.skills import skill
 from creonowd.skills.library import slug_of
 from creonowd.sources.project_files import (
@@ -175,9 +175,9 @@ def _report_lines(findings: list[Finding], *, chinese: bool, colour: bool) -> It
 
 
 def _finding_line(finding: Finding, *, chinese: bool, colour: bool) -> str:
-    shown = harmless(finding.in_language(chinese=chinese))
+    shown = terminal_safe(finding.in_language(chinese=chinese))
     remedy = f"\n    → {shown['remedy']}" if shown["remedy"] else ""
-    return f"{paint(finding.state, colour=colour)} {harmless(finding.part)}: {shown['found']}{remedy}\n"
+    return f"{paint(finding.state, colour=colour)} {terminal_safe(finding.part)}: {shown['found']}{remedy}\n"
 
 
 def paint(state: str, *, colour: bool) -> str:
@@ -191,7 +191,7 @@ _FINE = Wording("{} parts are fine: {}", "{} 项正常：{}")
 
 
 def _setting_line(report: settings.SettingReport) -> str:
-    value = harmless(f"{report.value}")
+    value = terminal_safe(f"{report.value}")
     return f"  {report.name} = {value} ({report.origin})  {report.description}\n"
 
 
@@ -211,7 +211,7 @@ def _has_access(path: Path, mode: int) -> bool:
     return os.access(path, mode, effective_ids=EFFECTIVE)
 
 
-def _unwritable(part: str, found: Wording) -> Finding:
+def _unwritable_finding(part: str, found: Wording) -> Finding:
     remedy = Wording(
         "Give yourself the right to write in it; until then writes are refused with IO_ERROR.",
         "请为自己加上写权限；在此之前写入会以 IO_ERROR 被拒绝。",
@@ -344,7 +344,7 @@ def _check_settings(user_data: Path) -> Iterator[Finding]:
 
 
 def _check_ai(user_data: Path) -> Iterator[Finding]:
-    """Report who answers, whether that can be, and the window that a local server really has."""
+    """Report which back end answers, whether it is ready, and the real window of a local server."""
     try:
         backends = Backends(settings.load(user_data), user_data, time.monotonic)
         stored = budgets.load(user_data / budgets.FOLDER / f"{budgets.DEFAULT}.json")
@@ -387,9 +387,9 @@ async def _ai_findings(backends: Backends, budget: Budget) -> list[Finding]:
         output_limit=limits.output_limit,
     )
     findings += [
-        Finding(part="ai window", state=NOTE, found=one.said)
+        Finding(part="ai window", state=NOTE, found=one.wording)
         for one in fitted.warnings
-        if one.code is WarningCode.CONTEXT_WINDOW_REDUCED and one.said is not None
+        if one.code is WarningCode.CONTEXT_WINDOW_REDUCED and one.wording is not None
     ]
     return findings
 
@@ -501,10 +501,10 @@ def _last_end(lines: list[LogLine]) -> Finding:
     return _kill_finding(Wording("of {}", "{} 启动的").format(lines[0].get("time")))
 
 
-def _kill_finding(which: Wording) -> Finding:
+def _kill_finding(daemon: Wording) -> Finding:
     found = Wording(
-        f"the daemon {which.english} was killed or the machine went down",
-        f"{which.chinese}守护进程被强行结束，或机器断电",
+        f"the daemon {daemon.english} was killed or the machine went down",
+        f"{daemon.chinese}守护进程被强行结束，或机器断电",
     )
     remedy = Wording(
         "Nothing to mend: what was acknowledged is on the disk.",
@@ -529,7 +529,9 @@ def _check_space(user_data: Path) -> Iterator[Finding]:
 def _check_folders(user_data: Path) -> Iterator[Finding]:
     for place in sorted(filter(Path.is_dir, user_data.iterdir())):
         if not os.access(place, os.W_OK):
-            yield _unwritable(place.name, Wording("the folder cannot be written", "文件夹不可写"))
+            yield _unwritable_finding(
+                place.name, Wording("the folder cannot be written", "文件夹不可写")
+            )
 
 
 def _check_stored_files(user_data: Path) -> Iterator[Finding]:
@@ -561,7 +563,7 @@ def _project_findings(user_data: Path) -> Iterator[Finding]:
             yield Finding(part=project.project_id, state=BAD, found=found, remedy=remedy)
         elif not os.access(project.root, os.W_OK):
             found = Wording("the folder of {} cannot be written: {}", "{} 的文件夹不可写：{}")
-            yield _unwritable(project.project_id, found.format(project.name, project.root))
+            yield _unwritable_finding(project.project_id, found.format(project.name, project.root))
 
 
 def _damaged_files(user_data: Path) -> Iterator[Finding]:
@@ -691,9 +693,9 @@ def check_project(root: Path) -> Iterator[Finding]:
 def _bounds_findings(root: Path) -> Iterator[Finding]:
     """Report what a huge folder leaves out, and how many of its folders are not watched."""
     for caution in find_documents(root).cautions():
-        assert caution.said is not None
+        assert caution.wording is not None
         part = caution.source_ref or "documents"
-        found = Wording(*(_without(caution.source_ref, text) for text in caution.said))
+        found = Wording(*(_without_path(caution.source_ref, text) for text in caution.wording))
         yield Finding(part=part, state=NOTE, found=found, remedy=_OWN_FOLDER)
     if unwatched_folders(take_snapshot(root)):
         found = Wording(
@@ -736,12 +738,12 @@ def _place_findings(root: Path, story: Story) -> Iterator[Finding]:
     clock = make_clock(deterministic=False)
     tree, project = Tree(clock), Project(project_id="", name=root.name, root=root)
     for warning in place_warnings(tree, Constraints(tree, clock, Redactor()), project, story):
-        assert warning.said is not None
+        assert warning.wording is not None
         remedy = Wording(
             "Name a document, a chapter number or a heading that the story has.",
             "请写故事中已有的文档、章号或标题。",
         )
-        yield Finding(part="story", state=NOTE, found=warning.said, remedy=remedy)
+        yield Finding(part="story", state=NOTE, found=warning.wording, remedy=remedy)
 
 
 def _thread_findings(root: Path, story: Story) -> Iterator[Finding]:
@@ -774,12 +776,12 @@ _SETTLE = Wording(
 )
 _DOUBTS = {
     DoubtKind.SAME_PLACE: (
-        Wording("these bear the same number, so their names decide", "序号相同，按名称排列"),
+        Wording("these have the same number, so their names decide", "序号相同，按名称排列"),
         _SETTLE,
     ),
     DoubtKind.NO_NUMBER: (
         Wording(
-            "these bear no number among documents that do, so they come last",
+            "these have no number while other documents do, so they come last",
             "其他文档有序号而它们没有，故排在最后",
         ),
         Wording(
@@ -813,12 +815,12 @@ def _creonow_files(root: Path) -> Iterator[Finding]:
     tree, project = Tree(clock), Project(project_id="", name=root.name, root=root)
     constraints = Constraints(tree, clock, Redactor())
     for warning in sorted(file_warnings(tree, constraints, project), key=lambda w: w.source_ref):
-        assert warning.said is not None
+        assert warning.wording is not None
         if warning.code is WarningCode.CHARACTER_NAME_AMBIGUOUS:
-            yield Finding(part="characters", state=NOTE, found=warning.said, remedy=_ALIASES)
+            yield Finding(part="characters", state=NOTE, found=warning.wording, remedy=_ALIASES)
             continue
         prefix = warning.source_ref
-        found = Wording(*(_without(prefix, text) for text in warning.said))
+        found = Wording(*(_without_path(prefix, text) for text in warning.wording))
         line = dict(warning.details).get("line")
         yield Finding(
             part=prefix,
@@ -849,7 +851,7 @@ _LEFT_OUT = Wording(
 )
 
 
-def _without(path: str, text: str) -> str:
+def _without_path(path: str, text: str) -> str:
     """Drop the path that a warning begins with; the finding names it already."""
     return text.removeprefix(path).lstrip(",:： ")
 

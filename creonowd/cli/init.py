@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from creonowd.cli.client import harmless, write
+from creonowd.cli.client import terminal_safe, write
 from creonowd.errors import Language, Wording
 from creonowd.settings import console_language, user_data_dir
 from creonowd.workspace.creonow_tree import DEFAULTS, PROJECT_FILE, PROJECT_VERSION, TREE, make_tree
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     made = set(make_tree(root, files))
     paths = [f"{TREE}/{name}" for name in files]
     lines = _report(root, made, paths)
-    write("".join(f"{harmless(line.text(chinese=chinese))}\n" for line in lines))
+    write("".join(f"{terminal_safe(line.text(chinese=chinese))}\n" for line in lines))
     return 0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from creonowd.cli.client import harmless, show, write
+from creonowd.cli.client import show, terminal_safe, write
 from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.model import Model
 from creonowd.settings import console_language
@@ -100,10 +100,10 @@ def _visible_faults(result: LintResult, *, chinese: bool) -> dict[str, Any]:
 
 
 def _lines(result: LintResult, *, chinese: bool) -> Iterator[str]:
-    path = harmless(result.path)
+    path = terminal_safe(result.path)
     if not result.faults:
         yield f"{path}: {_FINE.text(chinese=chinese)}\n"
     for fault in result.faults:
         line = "" if fault.line is None else f"{fault.line}:"
-        key = f" {harmless(fault.key)}:" if fault.key else ""
-        yield f"{path}:{line}{key} {harmless(fault.wording.text(chinese=chinese))}\n"
+        key = f" {terminal_safe(fault.key)}:" if fault.key else ""
+        yield f"{path}:{line}{key} {terminal_safe(fault.wording.text(chinese=chinese))}\n"

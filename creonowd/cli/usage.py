@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from creonowd.cli.client import connect, harmless, pad, show, width, write
+from creonowd.cli.client import connect, pad, show, terminal_safe, width, write
 from creonowd.errors import Language, Wording
 from creonowd.settings import console_language, user_data_dir
 
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         show(report)
     else:
         chinese = console_language() is Language.CHINESE
-        write("".join(_lines(harmless(report), chinese=chinese)))
+        write("".join(_lines(terminal_safe(report), chinese=chinese)))
     return 0
 
 
@@ -74,9 +74,13 @@ def _lines(report: UsageReply, *, chinese: bool) -> Iterator[str]:
     if not report["groups"]:
         yield f"{_NOTHING.text(chinese=chinese)}\n"
         return
-    said = [word.text(chinese=chinese) for word in _HEADINGS]
+    headings = [word.text(chinese=chinese) for word in _HEADINGS]
     rows = [*(_row(group["key"] or "–", group) for group in report["groups"])]
-    table = [[report["groupBy"], *said], *rows, _row(_TOTAL.text(chinese=chinese), report["total"])]
+    table = [
+        [report["groupBy"], *headings],
+        *rows,
+        _row(_TOTAL.text(chinese=chinese), report["total"]),
+    ]
     widths = [max(map(width, column)) for column in zip(*table, strict=True)]
     heaviest = max(map(_weight, report["groups"])) or 1
     bars = ["", *(_bar(_weight(group) / heaviest) for group in report["groups"]), ""]
@@ -102,8 +106,8 @@ def _notes(report: UsageReply, *, chinese: bool) -> Iterator[str]:
     prices = _PRICES.format(report["currency"], report["pricesAsOf"])
     yield f"{prices.text(chinese=chinese)}\n"
     for lost in report["lostTo"][:MOST_LOST]:
-        said = _LOST.format(lost["sourceRef"], lost["tokens"], lost["calls"])
-        yield f"{said.text(chinese=chinese)}\n"
+        wording = _LOST.format(lost["sourceRef"], lost["tokens"], lost["calls"])
+        yield f"{wording.text(chinese=chinese)}\n"
     if total["unpricedCalls"]:
         yield f"{_UNPRICED.format(total['unpricedCalls']).text(chinese=chinese)}\n"
     if total["unreportedCalls"]:

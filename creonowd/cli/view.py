@@ -25,9 +25,10 @@ from creonowd.cli.client import (
     start_error,
     work_of,
     write,
+    write_wording,
 )
 from creonowd.daemon import endpoint
-from creonowd.errors import DaemonError, Language, Wording
+from creonowd.errors import DaemonError, Wording
 from creonowd.settings import console_language, user_data_dir
 from creonowd.storage import atomic
 from creonowd.workspace.projects import FOLDER as PROJECTS
@@ -88,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         with connect(user_data) as client:
             shown = _project_to_show(client, user_data, arguments)
             if sys.stdout.isatty():
-                _say(_RUNNING_ALREADY if own is None else _WORKS_ONCE)
+                write_wording(_RUNNING_ALREADY if own is None else _WORKS_ONCE, sys.stderr)
             write(f"{client.request('viewer:open', shown)['url']}\n")
             if own is not None and sys.stdin.isatty() and sys.stdout.isatty():
                 reader = partial(_show_more_addresses, user_data, shown)
@@ -99,19 +100,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show_more_addresses(user_data: Path, shown: dict[str, str]) -> None:
-    """Print a new address for each line that is entered: one that was used works no more."""
-    # Python cannot end while a thread waits in `sys.stdin`, whose lock it wants.
+    """Print a new address for each line that is entered: an address works only once."""
+    # Not through `sys.stdin`: Python takes its lock to end, and a thread that waits there holds it.
     while os.read(sys.stdin.fileno(), LINE_BYTES):
         try:
             with connect(user_data) as client:
                 write(f"{client.request('viewer:open', shown)['url']}\n")
         except DaemonError as error:
-            _say(error.wording)
-
-
-def _say(wording: Wording) -> None:
-    chinese = console_language() is Language.CHINESE
-    write(f"{wording.text(chinese=chinese)}\n", sys.stderr)
+            write_wording(error.wording, sys.stderr)
 
 
 _WORKS_ONCE = Wording(
@@ -168,7 +164,7 @@ def _browse(client: Client, folder: Path, viewer: dict[str, str]) -> None:
     atomic.create(page, REDIRECT.format(html.escape(viewer["url"])).encode())
     try:
         if not webbrowser.open(page.as_uri()):
-            _say(_NO_BROWSER)
+            write_wording(_NO_BROWSER, sys.stderr)
             return
         deadline = time.monotonic() + OPEN_SECONDS
         while _is_unused(client, viewer["token"]) and time.monotonic() < deadline:

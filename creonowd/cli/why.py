@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from creonowd.cli.assemble import END_OF_DOCUMENT, GENERAL, document_id, wait_for_index
-from creonowd.cli.client import connect, harmless, show, write
+from creonowd.cli.client import connect, show, terminal_safe, write
 from creonowd.errors import Language, Wording
 from creonowd.settings import console_language, user_data_dir
 
@@ -46,7 +46,9 @@ _WITHOUT_LINE = {
 }
 
 
-class _Blank(dict[str, Any]):
+class _FieldsOrEllipsis(dict[str, Any]):
+    """The fields of a remedy; one that it lacks is shown as an ellipsis."""
+
     def __missing__(self, key: str) -> str:
         return "…"
 
@@ -98,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         show(answer)
     else:
-        write("".join(f"{harmless(line)}\n" for line in _lines(answer, chinese=chinese)))
+        write("".join(f"{terminal_safe(line)}\n" for line in _lines(answer, chinese=chinese)))
     return 0
 
 
@@ -108,8 +110,8 @@ def _lines(answer: dict[str, Any], *, chinese: bool) -> list[str]:
     if quote := answer.get("quote"):
         lines.append(f"  “{quote}”")
     for remedy in answer["remedies"]:
-        said = _REMEDIES[remedy["do"]]
+        wording = _REMEDIES[remedy["do"]]
         if "line" not in remedy:
-            said = _WITHOUT_LINE.get(remedy["do"], said)
-        lines.append(f"→ {said.text(chinese=chinese).format_map(_Blank(remedy))}")
+            wording = _WITHOUT_LINE.get(remedy["do"], wording)
+        lines.append(f"→ {wording.text(chinese=chinese).format_map(_FieldsOrEllipsis(remedy))}")
     return lines

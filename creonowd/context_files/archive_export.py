@@ -12,7 +12,6 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 import msgspec
 
 from creonowd.context_files.folder import ConversationFolder
-from creonowd.context_files.new_file import StatsCounter
 from creonowd.context_files.record_store import (
     MANIFEST,
     ROUNDS,
@@ -20,7 +19,7 @@ from creonowd.context_files.record_store import (
     encode_manifest,
     plain_folder,
 )
-from creonowd.context_files.records import BLOCK, FileStats, Record
+from creonowd.context_files.records import BLOCK, FileStats, Record, StatsCounter
 from creonowd.errors import disk_errors
 from creonowd.storage import atomic
 from creonowd.storage.safe_folder import OpenFile

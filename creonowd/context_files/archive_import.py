@@ -28,9 +28,8 @@ from creonowd.context_files.archive_export import (
     is_too_dense,
 )
 from creonowd.context_files.files import Store
-from creonowd.context_files.folder import ConversationFolder
+from creonowd.context_files.folder import ConversationFolder, write_new_file
 from creonowd.context_files.lazy_files import MAX_RECIPE_BYTES
-from creonowd.context_files.new_file import write_new_file
 from creonowd.context_files.record_store import MANIFEST, ROUNDS, ImportPlan, Move, NewRounds
 from creonowd.context_files.records import (
     BLOCK,
@@ -363,21 +362,8 @@ class _Unpacker:
     def _unpack_undeclared(self, path: str, clock: Clock) -> Move:
         entry = self._layout.files[path]
         number, stats = self._unpack_entry(entry)
-        origin = records.origin_of(path)
-        record = Record(
-            id=clock.new_id("ctx"),
-            kind=records.kind_of(origin),
-            origin=origin,
-            retention=Retention.EAGER,
-            path=path,
-            hint=path.rpartition("/")[2],
-            mime_type="text/plain" if stats.utf8 else "application/octet-stream",
-            created_at=calendar.timegm((*entry.date_time, 0, 0, 0)) * 1000,
-            stored_at=0,
-            sequence=number,
-            project_id="",
-            stats=stats,
-        )
+        packed_at = calendar.timegm((*entry.date_time, 0, 0, 0)) * 1000
+        record = records.record_of_file(path, stats, clock, created_at=packed_at, sequence=number)
         return Move(record=record, staged=number)
 
     def _unpack_entry(self, entry: ZipInfo) -> tuple[int, FileStats]:

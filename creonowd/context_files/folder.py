@@ -5,6 +5,7 @@ is held while the disk is changed.
 """
 
 import contextlib
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -14,11 +15,20 @@ import msgspec
 
 from creonowd.clock import Clock
 from creonowd.context_files import record_store, records
-from creonowd.context_files.new_file import NewFileWriter, file_stats, write_new_file
 from creonowd.context_files.record_store import Manifest, plain_folder
-from creonowd.context_files.records import BLOCK, Index, Kind, NewFile, Record, Retention
+from creonowd.context_files.records import (
+    BLOCK,
+    FileStats,
+    Index,
+    Kind,
+    NewFile,
+    Record,
+    StatsCounter,
+    file_stats,
+)
 from creonowd.errors import DaemonError, ErrorCode, disk_errors
-from creonowd.storage.safe_folder import OpenFile
+from creonowd.storage import atomic
+from creonowd.storage.safe_folder import OpenFile, SafeFolder
 
 _SMALL_CONVERSATION = 64
 _RECORDS_PER_CHANGE = 8
@@ -95,6 +105,49 @@ class ManifestWriter:
         """Bring the index on the disk up to date."""
         record_store.write_manifest(self._folder, self._describe())
         self._changes = 0
+
+
+class NewFileWriter:
+    """A temporary file that is being filled."""
+
+    def __init__(self, folder: Path, within: int | None) -> None:
+        self._folder, self._within = folder, within
+        self._temporary, descriptor = atomic.create_temporary(folder, atomic.PRIVATE, within=within)
+        self._file = os.fdopen(descriptor, "wb", buffering=0)
+        self._counter = StatsCounter()
+        self.size = 0
+
+    def write(self, data: bytes) -> None:
+        """Add bytes at the end."""
+        self._counter.add(data)
+        self.size += len(data)
+        view = memoryview(data)
+        while view:
+            view = view[self._file.write(view) :]
+
+    def move_to(self, name: str) -> FileStats:
+        """Make the file `name` in the same folder, on the disk when this returns."""
+        os.fsync(self._file.fileno())
+        self._file.close()
+        atomic.move(self._temporary, self._folder / name, within=self._within)
+        atomic.sync_folder(self._folder, within=self._within)
+        return self._counter.stats()
+
+    def close(self) -> None:
+        """Remove the temporary file unless it was moved."""
+        self._file.close()
+        atomic.remove(self._temporary, within=self._within)
+
+
+@contextlib.contextmanager
+def write_new_file(files: SafeFolder, folder: str = "") -> Generator[NewFileWriter]:
+    """Open a file in a folder that leaves nothing behind unless it is moved to its place."""
+    with disk_errors("a context file"), files.enter(folder) as (within, place):
+        writer = NewFileWriter(place, within)
+        try:
+            yield writer
+        finally:
+            writer.close()
 
 
 class ConversationFolder:
@@ -333,22 +386,12 @@ def _adopt_files(
         with plain_folder(folder).open_file(path) as file:
             stats = file_stats(file.chunks(BLOCK))
             modified_ms = file.modified_ms
-        name = path.rpartition("/")[2]
-        origin = records.origin_of(path)
-        fallback = "text/plain" if stats.utf8 else "application/octet-stream"
-        record = Record(
-            id=clock.new_id("ctx"),
-            kind=records.kind_of(origin),
-            origin=origin,
-            retention=Retention.EAGER,
-            path=path,
-            hint=name,
-            mime_type=mimetypes.guess_type(name)[0] or fallback,
-            created_at=modified_ms,
+        made = records.record_of_file(path, stats, clock, created_at=modified_ms, sequence=sequence)
+        record = msgspec.structs.replace(
+            made,
+            mime_type=mimetypes.guess_type(made.hint)[0] or made.mime_type,
             stored_at=clock.now_ms(),
-            sequence=sequence,
             project_id=project_id,
-            stats=stats,
         )
         record_store.write_record(folder, record)
         yield record

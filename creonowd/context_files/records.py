@@ -1,8 +1,10 @@
 """The record of a context file: its fields, its id, its name in the conversation's folder.
 
-An `Index` holds the records of one conversation in memory. Nothing here touches the disk.
+An `Index` holds the records of one conversation in memory, `StatsCounter` counts what a search
+needs to know of a file. Nothing here touches the disk.
 """
 
+import codecs
 import re
 from bisect import insort
 from collections.abc import Container, Iterable, Sequence
@@ -97,13 +99,73 @@ class FileStats(Model):
     newlines: tuple[int, ...]
 
 
+class StatsCounter:
+    """Counts the statistics of one file from its bytes, in any number of pieces."""
+
+    def __init__(self) -> None:
+        self._hash = sha256()
+        self._decoder: codecs.IncrementalDecoder | None = codecs.getincrementaldecoder("utf-8")()
+        self._size = 0
+        self._line = 0
+        self._longest_line = 0
+        self._newlines: list[int] = []
+
+    def add(self, data: bytes) -> None:
+        """Count the next bytes."""
+        self._hash.update(data)
+        self._decode(data, final=False)
+        while data:
+            room = BLOCK - self._size % BLOCK
+            self._add_within_block(data[:room])
+            data = data[room:]
+
+    def stats(self) -> FileStats:
+        """Return the statistics of the whole file; nothing may be added after."""
+        self._decode(b"", final=True)
+        return FileStats(
+            byte_size=self._size,
+            sha256=self._hash.hexdigest(),
+            utf8=self._decoder is not None,
+            longest_line=max(self._longest_line, self._line),
+            newlines=tuple(self._newlines),
+        )
+
+    def _add_within_block(self, data: bytes) -> None:
+        if self._size % BLOCK == 0:
+            self._newlines.append(0)
+        first, last = data.find(b"\n"), data.rfind(b"\n")
+        if first >= 0:
+            # To measure every line would take longer than reading the file.
+            self._longest_line = max(self._longest_line, self._line + first, last - first)
+            self._line = 0
+        self._line += len(data) - last - 1
+        self._newlines[-1] += data.count(b"\n")
+        self._size += len(data)
+
+    def _decode(self, data: bytes, *, final: bool) -> None:
+        if self._decoder is None:
+            return
+        try:
+            self._decoder.decode(data, final)
+        except UnicodeDecodeError:
+            self._decoder = None
+
+
+def file_stats(chunks: Iterable[bytes]) -> FileStats:
+    """Return the statistics of a file given as chunks of bytes."""
+    counter = StatsCounter()
+    for chunk in chunks:
+        counter.add(chunk)
+    return counter.stats()
+
+
 class Record(Model):
     """Everything known about one context file, as it is stored beside it.
 
     `stored_at` is when this disk got it, `created_at` when it came to be: an import keeps the
     latter. A record with a `recipe` is lazy: its file may be missing, and only hosts of the role
-    that it was `registered_by` are asked for it, an owner where none is known.
-    `deleted` marks a file that could not be removed at once because someone was reading it.
+    that it was `registered_by` are asked for it, an owner where none is known. `deleted` marks a
+    file that could not be removed at once because someone was reading it.
     """
 
     version: int = VERSION
@@ -237,6 +299,30 @@ def make_record(new: NewFile, index: Index, project_id: str, clock: Clock) -> Re
         sequence=index.next_sequence,
         project_id=project_id,
         **msgspec.structs.asdict(new),
+    )
+
+
+def record_of_file(
+    path: str, stats: FileStats, clock: Clock, *, created_at: int, sequence: int
+) -> Record:
+    """Make the record of a file that has none; its folder says what it is, its bytes if it is text.
+
+    It belongs to no project and is not stored yet.
+    """
+    origin = origin_of(path)
+    return Record(
+        id=clock.new_id("ctx"),
+        kind=kind_of(origin),
+        origin=origin,
+        retention=Retention.EAGER,
+        path=path,
+        hint=path.rpartition("/")[2],
+        mime_type="text/plain" if stats.utf8 else "application/octet-stream",
+        created_at=created_at,
+        stored_at=0,
+        sequence=sequence,
+        project_id="",
+        stats=stats,
     )
 
 

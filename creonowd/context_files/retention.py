@@ -17,7 +17,7 @@ from creonowd.errors import DaemonError
 from creonowd.settings import Settings
 
 DAY_MS = 24 * 3600 * 1000
-MANIFEST_SECONDS = 5.0
+MANIFEST_SECONDS = 60.0
 PRUNE_SECONDS = 600.0
 FIRST_PRUNE_SECONDS = 60.0
 
@@ -110,7 +110,7 @@ async def usage(files: ContextFiles, project_id: str, conversation_id: str | Non
 
 
 async def maintain(files: ContextFiles) -> None:
-    """Bring indexes up to date every few seconds and prune every few minutes, for ever."""
+    """Bring indexes up to date every minute and prune every ten, for ever."""
     waited = PRUNE_SECONDS - FIRST_PRUNE_SECONDS
     while True:
         await anyio.sleep(MANIFEST_SECONDS)

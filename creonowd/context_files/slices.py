@@ -259,9 +259,9 @@ class ByteRange(NamedTuple):
 def page_range(file: OpenFile, offset: int, limit: int) -> ByteRange:
     """Find the page of about `limit` bytes at `offset`: at least one character, unless at the end.
 
-    An offset inside a character moves back to its start, and so does the end: pages at multiples
-    of the limit join up as well as pages that each begin at the end of the last one.
-    Half a character at the end of a file that may still grow gets a page of its own.
+    An offset inside a character moves back to its start, and so does the end: pages at multiples of
+    the limit join up as well as pages that each begin at the end of the last one. Half a character
+    at the end of a file that may still grow gets a page of its own.
     """
     size = file.size
     start = character_start(file, min(offset, size))
@@ -390,7 +390,8 @@ def preview(
 ) -> Preview:
     """Show the head and the tail of a text of so many `characters`, within the limits.
 
-    Placeholders may be longer than their secrets: if the result is too long, shorter ends are tried.
+    Placeholders may be longer than their secrets: if the result is too long, shorter ends are
+    tried.
     """
     size = file.size
     for share in _SHARES:

@@ -25,7 +25,7 @@ from creonowd.history.code_law import CodeLaws
 from creonowd.history.histories import Histories
 from creonowd.history.round_archive import add_recipes
 from creonowd.providers.configured import Backends, SentPrefixes
-from creonowd.retrieval.catalogue import is_excluded
+from creonowd.retrieval.document_list import is_excluded
 from creonowd.retrieval.project_index import Indexes, editor_documents
 from creonowd.rpc.channel import Channel
 from creonowd.rpc.connection import Connection
@@ -33,6 +33,7 @@ from creonowd.rpc.server import Server
 from creonowd.settings import Settings, user_redactor
 from creonowd.skills.library import Library
 from creonowd.sources.document import DocumentSources
+from creonowd.sources.extractive_summary import ExtractStore
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.passage_source import Passages
 from creonowd.sources.project_files import ProjectSources
@@ -132,7 +133,8 @@ async def build_services(
     indexes = Indexes(user_data, clock, watcher, partial(editor_documents, documents), redactor)
     edits = FileEdits(clock)
     constraints = Constraints(tree, clock, redactor, edits)
-    summaries = ChapterSummaries(SummaryStore(tree, clock), documents)
+    extracts = ExtractStore(user_data, redactor)
+    summaries = ChapterSummaries(SummaryStore(tree, clock), documents, extracts)
     sources = ProjectSources(tree, constraints, Passages(indexes), summaries)
     services = Services(
         settings=settings,
@@ -167,6 +169,7 @@ async def build_services(
         sources=sources,
         chapters=Chapters(documents, clock),
         summaries=summaries,
+        extracts=extracts,
         ai=ai,
         runs=runs,
         usage=UsageLedger(user_data),
@@ -183,6 +186,7 @@ async def build_services(
     if settings.warm_up:
         tasks.start_soon(tokenizers.warm)
     tasks.start_soon(maintain, files)
+    tasks.start_soon(extracts.run)
     await _sweep(files, user_data, clock.now_ms())
     async with watcher.run(), indexes.run(), contextlib.aclosing(ai):
         yield services

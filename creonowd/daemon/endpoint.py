@@ -64,9 +64,9 @@ class EndpointFile(Model):
 
 
 def make_user_data(user_data: Path) -> None:
-    """Make the user-data folder, for this user only; close one of ours that lies open to others.
+    """Make the user-data folder, for this user only; one of ours that others may open is closed to them.
 
-    IO_ERROR with the remedy if it cannot be closed, or if it holds what is not ours.
+    IO_ERROR with the remedy if that fails, or if the folder holds what is not ours.
     """
     user_data.mkdir(mode=0o700, parents=True, exist_ok=True)
     if os.name == "nt" or not stat.S_IMODE(user_data.stat().st_mode) & _OTHERS:
@@ -86,7 +86,7 @@ def make_user_data(user_data: Path) -> None:
 
 
 def _is_ours(user_data: Path) -> bool:
-    """Return whether nothing is in it, or something that only we make."""
+    """Return whether a folder is empty, or holds something that only the daemon makes."""
     names = {entry.name for entry in user_data.iterdir()}
     return not names or not names.isdisjoint(OUR_NAMES)
 
@@ -132,7 +132,7 @@ def socket_path(user_data: Path) -> Path:
 def take_lock(user_data: Path) -> int:
     """Lock the user-data folder for the life of this process; CONFLICT names the pid that has it."""
     place = folder(user_data)
-    descriptor = _try_lock_for_a_moment(place / LOCK)
+    descriptor = _lock_with_retries(place / LOCK)
     if descriptor is None:
         pid = running_pid(user_data)
         raise DaemonError(
@@ -147,7 +147,7 @@ def take_lock(user_data: Path) -> int:
     return descriptor
 
 
-def _try_lock_for_a_moment(lock: Path) -> int | None:
+def _lock_with_retries(lock: Path) -> int | None:
     """Try several times: `is_running` of another process takes the lock for an instant."""
     for _ in range(LOCK_TRIES):
         if (descriptor := try_lock(lock)) is not None:

@@ -41,12 +41,12 @@ from creonowd.transports import sockets, stdio
 FIRST_ANSWER_SECONDS = 0.005
 FREED_BYTES_KEPT = 4 * 1024 * 1024
 
-# What dies young is collected as ever; everything, only after 5 million more new objects.
+# Young objects are collected as usual; all objects only after some millions of new ones.
 GARBAGE_THRESHOLDS = (700, 10, 1000)
 IDLE_SECONDS = 2.0
-# After so many looks somebody always asked: what was left by then is collected nevertheless.
+# After so many rounds without a pause between requests, garbage is collected all the same.
 BUSY_ROUNDS = 30
-# After so many looks the next collection is of everything again.
+# After so many rounds the next collection includes what was frozen.
 ROUNDS_FROZEN = 500
 
 # The parameters of glibc's mallopt(3).
@@ -70,7 +70,7 @@ class Options:
 
 def serve(options: Options) -> int:
     """Run a daemon until something ends it; return the exit status."""
-    gc.disable()  # what a start loads is no garbage: to look through it again and again took 40 ms
+    gc.disable()  # nothing that a start loads is garbage, and collections took 40 ms of it
     settings = configuration.load(options.user_data, options.flags)
     _restrict_new_files()
     with _usable_folder(options.user_data):
@@ -90,7 +90,7 @@ def serve(options: Options) -> int:
 
 
 def _restrict_new_files() -> None:
-    """Let nobody else write what we make; a umask that lets only the group in is kept."""
+    """Take the right to write new files from others; a umask that gives it to the group alone stays."""
     umask = os.umask(0o077)
     os.umask(umask if umask & stat.S_IWOTH else umask | stat.S_IWGRP | stat.S_IWOTH)
 
@@ -102,8 +102,8 @@ def _usable_folder(user_data: Path) -> Generator[None]:
         yield
     except OSError as error:
         exists = isinstance(error, FileExistsError)
-        why = _NO_FOLDER if exists else _NOT_WRITABLE.format(error.strerror)
-        raise DaemonError(ErrorCode.IO_ERROR, _UNUSABLE.format(user_data, why)) from error
+        reason = _NO_FOLDER if exists else _NOT_WRITABLE.format(error.strerror)
+        raise DaemonError(ErrorCode.IO_ERROR, _UNUSABLE.format(user_data, reason)) from error
 
 
 _NO_FOLDER = Wording("it is not a folder. Move it away", "它不是文件夹。请移走它")
@@ -131,7 +131,7 @@ async def _serve(options: Options, settings: configuration.Settings) -> None:
             shutdown.catch_signals()
             await daemon.open_transports()
             await daemon.load_services()
-            # What is loaded now stays: collecting it again would stop every client for some 20 ms.
+            # What is loaded now stays; a collection of it would stop every client for some 20 ms.
             gc.freeze()
             gc.set_threshold(*GARBAGE_THRESHOLDS)
             gc.enable()
@@ -148,19 +148,20 @@ async def _serve(options: Options, settings: configuration.Settings) -> None:
 
 
 async def collect_garbage(metrics: Metrics) -> None:
-    """Collect what is new in memory while nobody asks, or after a minute in which somebody always did.
+    """Collect garbage when no request came for a while, or after a minute without such a pause.
 
-    To look through what assemblies keep stops every client for 200 ms: 300 MB after 500 of them. So
-    what is left is frozen, and most collections do not look at it.
+    A collection that goes through all that assemblies keep, 300 MB after 500 of them, stops every
+    client for 200 ms. So what survives a collection is frozen, and most collections skip it.
     """
     seen = collected = metrics.answered
     busy = frozen = 0
     while True:
+        await metrics.wait_for_answer(after=collected)
         await anyio.sleep(IDLE_SECONDS)
         before, seen = seen, metrics.answered
         frozen += 1
         busy = busy + 1 if seen != before else 0
-        if seen == collected or 0 < busy < BUSY_ROUNDS:
+        if 0 < busy < BUSY_ROUNDS:
             continue
         if frozen >= ROUNDS_FROZEN:
             gc.unfreeze()
@@ -266,8 +267,8 @@ def _free_port(flag: str, port: int | None) -> Generator[None]:
         yield
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
-        said = _NO_PORT.format(port or 0, reason, flag)
-        raise DaemonError(ErrorCode.IO_ERROR, said) from error
+        wording = _NO_PORT.format(port or 0, reason, flag)
+        raise DaemonError(ErrorCode.IO_ERROR, wording) from error
 
 
 _NO_PORT = Wording(
@@ -305,28 +306,28 @@ def keep_freed_memory() -> bool:
 WATCHDOG_SECONDS = 5.0
 PARENT_POLL_SECONDS = 0.5
 EXIT_STATUS_STUCK = 70
-ENDING = ("SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP")
-# By default each of these kills a process without a word.
-MEANINGLESS = ("SIGUSR1", "SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGIO", "SIGPWR")
+ENDING_SIGNALS = ("SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP")
+# By default each of these kills a process, and nothing is logged.
+IGNORED_SIGNALS = ("SIGUSR1", "SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGIO", "SIGPWR")
 
 Exit = Callable[[str], None]
 
 
 class Shutdown:
-    """Call `leave(reason)` on the event loop when a signal arrives or the parent ends."""
+    """Call `exit_daemon(reason)` on the event loop when a signal arrives or the parent ends."""
 
-    def __init__(self, leave: Exit) -> None:
-        self._leave = leave
+    def __init__(self, exit_daemon: Exit) -> None:
+        self._exit_daemon = exit_daemon
         self._loop = asyncio.get_running_loop()
         self._over = threading.Event()
         self._watched: set[int] = set()
 
     def catch_signals(self) -> None:
         """Drain on the signals that end a program, and ignore those that mean nothing to a daemon."""
-        for name in ENDING:
+        for name in ENDING_SIGNALS:
             if (number := getattr(signal, name, None)) is not None:
                 signal.signal(number, self._on_signal)
-        for name in MEANINGLESS:
+        for name in IGNORED_SIGNALS:
             if (number := getattr(signal, name, None)) is not None:
                 signal.signal(number, signal.SIG_IGN)
 
@@ -359,14 +360,12 @@ class Shutdown:
     def _end(self, reason: str) -> None:
         self.arm_watchdog()
         try:
-            self._loop.call_soon_threadsafe(self._leave, reason)
+            self._loop.call_soon_threadsafe(self._exit_daemon, reason)
         except RuntimeError:
             return
 
 
 if sys.platform == "win32":
-    import ctypes
-
     _STILL_ACTIVE = 259
     _QUERY = 0x1000
 

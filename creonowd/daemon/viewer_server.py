@@ -79,10 +79,10 @@ class ViewerServer:
             try:
                 await to_thread.run_sync(write, self._user_data, port, tokens)
             except DaemonError as error:
-                log.warning("viewer_not_kept", code=error.code)
+                log.warning("viewer_tokens_not_stored", code=error.code)
 
     async def resume(self) -> None:
-        """Serve the pages of a daemon that crashed again, if its port is free."""
+        """Serve again the pages of a daemon that crashed, if its port is free."""
         file = await to_thread.run_sync(read, self._user_data)
         now = self._server.clock.now_ms()
         tokens = [] if file is None else [one for one in file.tickets if one.expires_at_ms > now]

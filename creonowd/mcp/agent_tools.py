@@ -23,7 +23,7 @@ MOST_LEFT_OUT = 12
 MOST_AT_ONCE = 8
 # Texts over this are offered to the inline rule of context files, which decides.
 SHORT = 2000
-# Behind the end of any document, which counts as its end.
+# A position behind the end of any document, which the daemon takes for its end.
 END = 1 << 40
 # How much of a wrong name an error repeats.
 LONGEST_ECHO = 80
@@ -57,7 +57,7 @@ class Agent(NamedTuple):
 
 
 class ToolReply(NamedTuple):
-    """What a tool says: a text for the model, and the same as data."""
+    """The answer of a tool: a text for the model, and the same as data."""
 
     text: str
     data: dict[str, Any]
@@ -119,9 +119,9 @@ class ListFiles(Model):
     limit: Annotated[int, Meta(ge=1, le=500, description="The newest so many.")] = 50
 
 
-async def list_files(agent: Agent, asked: ListFiles) -> ToolReply:
+async def list_files(agent: Agent, arguments: ListFiles) -> ToolReply:
     """List the newest context files, one a line."""
-    result = await agent.files("context.list", kind=asked.kind, limit=asked.limit)
+    result = await agent.files("context.list", kind=arguments.kind, limit=arguments.limit)
     lines = [_file_line(item) for item in result["items"]]
     return ToolReply("\n".join(lines) or "There are no context files yet.", result)
 
@@ -139,9 +139,11 @@ class PageOfFile(Model):
     limit: Annotated[int, Meta(ge=1, description="How many bytes at most.")] = 8192
 
 
-async def read_file(agent: Agent, asked: PageOfFile) -> ToolReply:
+async def read_file(agent: Agent, arguments: PageOfFile) -> ToolReply:
     """Read a page of a context file."""
-    page = await agent.files("context.read", id=asked.id, offset=asked.offset, limit=asked.limit)
+    page = await agent.files(
+        "context.read", id=arguments.id, offset=arguments.offset, limit=arguments.limit
+    )
     note = "end of file" if page["done"] else f"go on with offset {page['nextOffset']}"
     return ToolReply(f"{page['content']}\n[{note}]", page)
 
@@ -153,9 +155,9 @@ class TailFile(Model):
     lines: Annotated[int, Meta(ge=1, description="How many of the last lines.")] = 200
 
 
-async def tail_file(agent: Agent, asked: TailFile) -> ToolReply:
+async def tail_file(agent: Agent, arguments: TailFile) -> ToolReply:
     """Read the last lines of a context file."""
-    tail = await agent.files("context.tail", id=asked.id, lines=asked.lines)
+    tail = await agent.files("context.tail", id=arguments.id, lines=arguments.lines)
     note = f"the last {tail['lines']} lines, from byte {tail['offset']}"
     if tail["truncated"]:
         note += "; their beginning is left out, read it with context_read"
@@ -177,9 +179,9 @@ class GrepFile(Model):
     ] = None
 
 
-async def grep_file(agent: Agent, asked: GrepFile) -> ToolReply:
+async def grep_file(agent: Agent, arguments: GrepFile) -> ToolReply:
     """Search a context file; the text is what grep prints."""
-    payload = msgspec.to_builtins(asked)
+    payload = msgspec.to_builtins(arguments)
     found = await agent.files("context.grep", **payload)
     lines: list[str] = []
     for match in found["matches"]:
@@ -213,28 +215,28 @@ class SearchStory(Model):
     limit: Annotated[int, Meta(ge=1, le=MOST_PASSAGES, description="How many at most.")] = 8
 
 
-async def search_story(agent: Agent, asked: SearchStory) -> ToolReply:
+async def search_story(agent: Agent, arguments: SearchStory) -> ToolReply:
     """Find passages of the manuscript, with where they stand and why they were found."""
     place: dict[str, Any] = {}
-    if asked.document is not None:
-        await _check_document(agent, asked.document)
-        place = _place(asked.document, asked.position) | {"future": asked.future}
-    elif asked.position is not None:
+    if arguments.document is not None:
+        await _check_document(agent, arguments.document)
+        place = _place(arguments.document, arguments.position) | {"future": arguments.future}
+    elif arguments.position is not None:
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT,
             "`position` is a place in a `document`; name that too.",
             field="position",
         )
     found = await agent.call(
-        "context:retrieve", query=asked.query, limit=asked.limit, wait=True, **place
+        "context:retrieve", query=arguments.query, limit=arguments.limit, wait=True, **place
     )
     parts = [_passage(number, one) for number, one in enumerate(found["passages"], 1)]
-    warnings = _warnings(found, asked.position)
+    warnings = _warnings(found, arguments.position)
     text = "\n\n".join([*parts, *(f"[{warning}]" for warning in warnings)])
     data = {"passages": found["passages"], "warnings": warnings}
     if not found["passages"]:
         text = "\n\n".join(["No passage has these words.", text]).strip()
-    return await _brief(agent, text, data, f"story_search: {asked.query[:80]}")
+    return await _shorten(agent, text, data, f"story_search: {arguments.query[:80]}")
 
 
 def _passage(number: int, one: dict[str, Any]) -> str:
@@ -266,7 +268,7 @@ def _place(document: str, position: int | None) -> dict[str, Any]:
 
 
 def _warnings(result: dict[str, Any], position: int | None) -> list[str]:
-    """Return the warnings; that there is nothing behind the end is none if the end was meant."""
+    """Return the warnings; without a position, the one about a position behind the end is left out."""
     code = WarningCode.CONTEXT_CURSOR_CLAMPED if position is None else None
     return [f"{one['code']}: {one['message']}" for one in result["notices"] if one["code"] != code]
 
@@ -283,18 +285,18 @@ class ContextOf(Model):
     instruction: Annotated[str | None, Meta(description="What the author wants.")] = None
 
 
-async def context_of(agent: Agent, asked: ContextOf) -> ToolReply:
+async def context_of(agent: Agent, arguments: ContextOf) -> ToolReply:
     """Assemble what a model should see at a place, with what was left out and why."""
-    await _check_document(agent, asked.document)
+    await _check_document(agent, arguments.document)
     made = await agent.call(
         "context:assemble",
-        **_place(asked.document, asked.position),
-        skillId=asked.skill,
-        additionalInput=asked.instruction,
+        **_place(arguments.document, arguments.position),
+        skillId=arguments.skill,
+        additionalInput=arguments.instruction,
     )
     left_out = [one for one in made["trimEvidence"] if one["action"] != "kept"]
     total = made["budget"]["maxInputTokens"]
-    warnings = _warnings(made, asked.position)
+    warnings = _warnings(made, arguments.position)
     lines = [f"{made['tokenCount']} of {total} tokens.", *warnings, "", made["prompt"]]
     if left_out:
         lines += [f"\nLeft out or shortened ({len(left_out)}):"]
@@ -307,7 +309,7 @@ async def context_of(agent: Agent, asked: ContextOf) -> ToolReply:
             for one in left_out
         ],
     }
-    return await _brief(agent, "\n".join(lines), data, f"story_context: {asked.document}")
+    return await _shorten(agent, "\n".join(lines), data, f"story_context: {arguments.document}")
 
 
 def _evidence(one: dict[str, Any]) -> str:
@@ -325,14 +327,14 @@ class ExplainStory(Model):
     skill: Annotated[str | None, Meta(description="A skill's id; default: all sources.")] = None
 
 
-async def explain_story(agent: Agent, asked: ExplainStory) -> ToolReply:
-    """Say whether a prompt at a place holds something, else why not and what would change that."""
-    await _check_document(agent, asked.document)
+async def explain_story(agent: Agent, arguments: ExplainStory) -> ToolReply:
+    """Return whether a prompt at a place holds something, else why not and what would change that."""
+    await _check_document(agent, arguments.document)
     result = await agent.call(
         "context:explain",
-        about=asked.about,
-        **_place(asked.document, asked.position),
-        skillId=asked.skill,
+        about=arguments.about,
+        **_place(arguments.document, arguments.position),
+        skillId=arguments.skill,
         debugMode=True,
     )
     lines = [f"{result['verdict']}: {result['sentence']}"]
@@ -360,12 +362,12 @@ class OutlineStory(Model):
     full: Annotated[bool, Meta(description="Whole summaries instead of a sentence each.")] = False
 
 
-async def outline_story(agent: Agent, asked: OutlineStory) -> ToolReply:
+async def outline_story(agent: Agent, arguments: OutlineStory) -> ToolReply:
     """List the chapters in the order of the story, with what happens in each."""
     story = await agent.call("project:story")
     chapters: list[dict[str, Any]] = story["documents"]
-    chosen = list(enumerate(chapters, 1))[asked.first - 1 : asked.last]
-    summaries = await _each(
+    chosen = list(enumerate(chapters, 1))[arguments.first - 1 : arguments.last]
+    summaries = await _call_each(
         [chapter["path"] for _, chapter in chosen],
         lambda path: agent.call("story:summary:get", documentId=path),
     )
@@ -374,7 +376,7 @@ async def outline_story(agent: Agent, asked: OutlineStory) -> ToolReply:
             "number": number,
             "document": chapter["path"],
             "length": chapter.get("length"),
-            "summary": summary["text"] if asked.full else summary.get("brief", ""),
+            "summary": summary["text"] if arguments.full else summary.get("brief", ""),
             "origin": summary.get("origin", "none"),
         }
         for (number, chapter), summary in zip(chosen, summaries, strict=True)
@@ -383,10 +385,10 @@ async def outline_story(agent: Agent, asked: OutlineStory) -> ToolReply:
     data = {"chapters": items, "outside": [one["path"] for one in story["outside"]]}
     none = f"There are {len(chapters)} chapters, none of them in this range."
     text = "\n".join(lines) or (none if chapters else "The project has no chapters yet.")
-    return await _brief(agent, text, data, "story_outline")
+    return await _shorten(agent, text, data, "story_outline")
 
 
-async def _each(
+async def _call_each(
     given: Sequence[str], call: Callable[[str], Awaitable[dict[str, Any]]]
 ) -> list[dict[str, Any]]:
     """Make several calls at once, not too many; the results stand in the order given."""
@@ -417,9 +419,11 @@ class CheckConstraints(Model):
     document: DocumentPath
 
 
-async def check_constraints(agent: Agent, asked: CheckConstraints) -> ToolReply:
+async def check_constraints(agent: Agent, arguments: CheckConstraints) -> ToolReply:
     """Judge a text by the project's rules; those that no program can judge are listed."""
-    result = await agent.call("constraints:check", text=asked.text, documentId=asked.document)
+    result = await agent.call(
+        "constraints:check", text=arguments.text, documentId=arguments.document
+    )
     verdict = result["verdict"]
     lines = [f"{verdict['status']}: {verdict['checked']} rules checked."]
     lines += [f"- broken: {one['constraint']} — {_quote(one)}" for one in verdict["violations"]]
@@ -442,9 +446,9 @@ class PutFile(Model):
     ] = "artifact"
 
 
-async def put_file(agent: Agent, asked: PutFile) -> ToolReply:
+async def put_file(agent: Agent, arguments: PutFile) -> ToolReply:
     """Keep a text as a context file."""
-    payload = {"content": asked.content, "hint": asked.hint, "kind": asked.kind}
+    payload = {"content": arguments.content, "hint": arguments.hint, "kind": arguments.kind}
     put = await agent.files("context:files:put", repeatable=False, **payload)
     return ToolReply(f"Kept as {_file_line(put['ref'])}", put)
 
@@ -455,9 +459,11 @@ class AddConstraint(Model):
     text: Annotated[str, Meta(min_length=1, max_length=2000, description="The rule, a sentence.")]
 
 
-async def add_constraint(agent: Agent, asked: AddConstraint) -> ToolReply:
+async def add_constraint(agent: Agent, arguments: AddConstraint) -> ToolReply:
     """Add a constraint."""
-    made = await agent.call("constraints:create", repeatable=False, constraint={"text": asked.text})
+    made = await agent.call(
+        "constraints:create", repeatable=False, constraint={"text": arguments.text}
+    )
     return ToolReply(f"Added as {made['constraint']['id']}.", made)
 
 
@@ -467,17 +473,17 @@ class RunToAccept(Model):
     run_id: Annotated[str, Meta(min_length=1, description="The run's id, `run_…`.")]
 
 
-async def accept_run(agent: Agent, asked: RunToAccept) -> ToolReply:
+async def accept_run(agent: Agent, arguments: RunToAccept) -> ToolReply:
     """Accept a run."""
-    result = await agent.call("ai:run:accept", runId=asked.run_id)
-    return ToolReply(f"{asked.run_id} is accepted; later prompts remember it.", result)
+    result = await agent.call("ai:run:accept", runId=arguments.run_id)
+    return ToolReply(f"{arguments.run_id} is accepted; later prompts remember it.", result)
 
 
-async def _brief(agent: Agent, text: str, data: dict[str, Any], hint: str) -> ToolReply:
-    """Return a reply; where the inline rule finds it too long, a preview and the ref of the whole."""
+async def _shorten(agent: Agent, text: str, data: dict[str, Any], hint: str) -> ToolReply:
+    """Return a reply; if the inline rule finds it too long, a preview and the ref of the whole."""
     if len(text) <= SHORT:
         return ToolReply(text, data)
-    # The same answer again is the same file: to read twice leaves nothing more behind.
+    # The key makes the same answer the same file, so that asking twice leaves one.
     key = f"mcp-{sha256(f'{hint} {text}'.encode()).hexdigest()[:40]}"
     file = {"content": text, "hint": hint, "kind": "artifact", "key": key}
     put = await agent.files("context:files:put", **file)

@@ -16,7 +16,14 @@ from anyio import to_thread
 from anyio.abc import ByteReceiveStream, TaskGroup
 from msgspec import UNSET
 
-from creonowd.cli.client import ANSWER_SECONDS, error_of, find_running, program
+from creonowd.cli.client import (
+    ANSWER_SECONDS,
+    disconnect_error,
+    error_of,
+    find_running,
+    program,
+    socket_endpoint,
+)
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.rpc.framing import Frame, Framing, Splitter, add_framing
@@ -86,13 +93,13 @@ class _DaemonConnection:
         finally:
             del self._pending[number]
         if pending.reply is None:
-            raise _disconnect_error()
+            raise disconnect_error()
         if "error" in pending.reply:
             raise error_of(pending.reply["error"])
         return pending.reply["result"]
 
     async def read(self, stream: ByteReceiveStream) -> None:
-        """Hand out every message of a stream until it ends."""
+        """Read the messages of a stream until it ends, and pass each to its call."""
         splitter = Splitter(LARGEST_REPLY)
         with contextlib.suppress(
             anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError
@@ -123,7 +130,7 @@ class _DaemonConnection:
             async with self._sending:
                 await self._send(bytes(add_framing(Framing.LINES, bytearray(body))))
         except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            raise _disconnect_error() from None
+            raise disconnect_error() from None
 
 
 class DaemonLink:
@@ -135,7 +142,7 @@ class DaemonLink:
         self._user_data, self._root = user_data, root
         self._channels = list(channels)
         self._tasks = tasks
-        self._line: _DaemonConnection | None = None
+        self._connection: _DaemonConnection | None = None
         self._opening = anyio.Lock()
         self._in_flight = anyio.CapacityLimiter(MOST_IN_FLIGHT)
         self._stack = contextlib.AsyncExitStack()
@@ -161,25 +168,25 @@ class DaemonLink:
         *,
         repeatable: bool,
     ) -> Any:
-        line = await self.open()
+        connection = await self.open()
         params = {"projectId": self.project_id} | (payload or {})
         try:
-            return await line.call(channel, params, on_progress)
+            return await connection.call(channel, params, on_progress)
         except DaemonError as error:
-            if error.code is not ErrorCode.DISCONNECTED or line.is_open:
+            if error.code is not ErrorCode.DISCONNECTED or connection.is_open:
                 raise
         if not repeatable:
             raise DaemonError(ErrorCode.DISCONNECTED, _GONE, mayBeDone=True)
-        line = await self.open()
+        connection = await self.open()
         params["projectId"] = self.project_id
-        return await line.call(channel, params, on_progress)
+        return await connection.call(channel, params, on_progress)
 
     async def open(self) -> _DaemonConnection:
         """Return the connection, after making it if there is none."""
         async with self._opening:
-            if self._line is None or not self._line.is_open:
-                self._line = await self._connect_again()
-            return self._line
+            if self._connection is None or not self._connection.is_open:
+                self._connection = await self._connect_again()
+            return self._connection
 
     async def aclose(self) -> None:
         """Close the connection; a daemon that was started here ends."""
@@ -199,44 +206,44 @@ class DaemonLink:
 
     async def _connect(self) -> _DaemonConnection:
         running = await to_thread.run_sync(find_running, self._user_data)
-        way = None if running is None else _socket_of(running)
-        opened = _spawn(self._user_data) if way is None else _over_socket(way)
+        address = None if running is None else socket_endpoint(running)
+        opened = _spawn(self._user_data) if address is None else _over_socket(address)
         send, stream = await self._stack.enter_async_context(opened)
-        line = _DaemonConnection(send)
-        self._tasks.start_soon(line.read, stream)
+        connection = _DaemonConnection(send)
+        self._tasks.start_soon(connection.read, stream)
         try:
             with anyio.fail_after(ANSWER_SECONDS):
-                token = None if way is None or way.token is UNSET else way.token
-                await self._introduce(line, token)
+                token = None if address is None or address.token is UNSET else address.token
+                await self._introduce(connection, token)
         except TimeoutError:
             raise DaemonError(ErrorCode.TIMEOUT, _SILENT) from None
-        return line
+        return connection
 
-    async def _introduce(self, line: _DaemonConnection, token: str | None) -> None:
+    async def _introduce(self, connection: _DaemonConnection, token: str | None) -> None:
         """Become an owner, find the project, and give up all but the channels that are needed."""
         about = {"locale": console_language(), "clientInfo": {"name": "creonowd mcp"}}
-        known = await line.call("initialize", {"token": token, **about})
-        project = await line.call("project:create", {"rootPath": str(self._root)})
+        known = await connection.call("initialize", {"token": token, **about})
+        project = await connection.call("project:create", {"rootPath": str(self._root)})
         # A daemon of another version may lack some; a call of those is refused.
         channels = [channel for channel in self._channels if channel in known["channels"]]
         grant = {"role": "owner", "channels": channels, "inspects": True}
-        granted = await line.call("session:grant", grant | {"ttlMs": GRANT_MS})
-        await line.call("initialize", {"token": granted["token"], **about})
+        granted = await connection.call("session:grant", grant | {"ttlMs": GRANT_MS})
+        await connection.call("initialize", {"token": granted["token"], **about})
         self.project_id = str(project["projectId"])
 
 
 @contextlib.asynccontextmanager
 async def _over_socket(
-    way: endpoint.Endpoint,
+    address: endpoint.Endpoint,
 ) -> AsyncGenerator[tuple[Callable[[bytes], Awaitable[None]], ByteReceiveStream]]:
     try:
-        if way.transport == "tcp":
-            host, _, port = way.address.rpartition(":")
+        if address.transport == "tcp":
+            host, _, port = address.address.rpartition(":")
             stream = await anyio.connect_tcp(host, int(port))
         else:
-            stream = await anyio.connect_unix(way.address)
+            stream = await anyio.connect_unix(address.address)
     except OSError:
-        raise _disconnect_error() from None
+        raise disconnect_error() from None
     async with stream:
         yield stream.send, stream
 
@@ -245,7 +252,7 @@ async def _over_socket(
 async def _spawn(
     user_data: Path,
 ) -> AsyncGenerator[tuple[Callable[[bytes], Awaitable[None]], ByteReceiveStream]]:
-    """Start a daemon that lives as long as the block; what it says goes to our stderr."""
+    """Start a daemon that lives as long as the block; its stderr is ours."""
     command = [*program(), "serve", "--stdio", "--user-data", str(user_data)]
     process = await anyio.open_process(
         command,
@@ -266,12 +273,3 @@ async def _spawn(
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.aclose()
-
-
-def _socket_of(running: endpoint.EndpointFile) -> endpoint.Endpoint | None:
-    return next((way for way in running.endpoints if way.transport in {"unix", "tcp"}), None)
-
-
-def _disconnect_error() -> DaemonError:
-    said = Wording("The daemon closed the connection.", "守护进程关闭了连接。")
-    return DaemonError(ErrorCode.DISCONNECTED, said)

@@ -46,7 +46,7 @@ INSTRUCTIONS = (
 )
 CONTEXT_URI = "creonow://context/"
 STORY_URI = "creonow://story/"
-LOOK_AGAIN_SECONDS = 3.0
+POLL_SECONDS = 3.0
 RESOURCE_BYTES = 256 * 1024
 PAGE_BYTES = 64 * 1024
 PAGE_ITEMS = 200
@@ -95,7 +95,7 @@ class ProjectServer:
     async def look_for_changes(self) -> None:
         """Announce new lists of resources and prompts, as long as somebody may listen."""
         while True:
-            await anyio.sleep(LOOK_AGAIN_SECONDS)
+            await anyio.sleep(POLL_SECONDS)
             try:
                 await self._announce()
             except DaemonError:
@@ -127,7 +127,7 @@ class ProjectServer:
     async def _call_tool(
         self, context: _Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        self._note(context)
+        self._remember_session(context)
         tool = self._offered.get(params.name)
         if tool is None:
             raise MCPError(
@@ -137,8 +137,8 @@ class ProjectServer:
             )
         try:
             await self._link.open()
-            asked = read_arguments(tool, params.arguments or {})
-            reply = await tool.run(self._agent(partial(_report, context)), asked)
+            arguments = read_arguments(tool, params.arguments or {})
+            reply = await tool.run(self._agent(partial(_report, context)), arguments)
         except DaemonError as error:
             return types.CallToolResult(
                 content=[types.TextContent(text=_advice(error))],
@@ -156,7 +156,7 @@ class ProjectServer:
     async def _list_resources(
         self, context: _Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        self._note(context)
+        self._remember_session(context)
         with _as_protocol_error():
             await self._link.open()
             every = await _resources(self._agent())
@@ -186,7 +186,7 @@ class ProjectServer:
     async def _read_resource(
         self, context: _Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        self._note(context)
+        self._remember_session(context)
         uri = str(params.uri)
         with _as_protocol_error():
             await self._link.open()
@@ -197,7 +197,7 @@ class ProjectServer:
     async def _list_prompts(
         self, context: _Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        self._note(context)
+        self._remember_session(context)
         with _as_protocol_error():
             await self._link.open()
             every = await _prompts(self._agent())
@@ -207,13 +207,13 @@ class ProjectServer:
     async def _get_prompt(
         self, context: _Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        self._note(context)
+        self._remember_session(context)
         with _as_protocol_error():
             await self._link.open()
             return await _filled_prompt(self._agent(), params.name, params.arguments or {})
 
-    def _note(self, context: _Context) -> None:
-        """Remember who hears of changes without asking: a client with a handshake."""
+    def _remember_session(self, context: _Context) -> None:
+        """Keep the session of a client with a handshake, which is notified of changes without asking."""
         if context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and not self._sessions:
             self._sessions.append(context.session)
 
@@ -264,7 +264,7 @@ def _tool(tool: AgentTool) -> types.Tool:
 
 
 async def _report(context: _Context, params: dict[str, Any]) -> None:
-    """Hand on how far the daemon is, where it counts something."""
+    """Report the daemon's progress to the client, where it counts something."""
     value = params.get("value", params)
     done, total = value.get("done"), value.get("documents", value.get("total"))
     if isinstance(done, int):
@@ -272,7 +272,7 @@ async def _report(context: _Context, params: dict[str, Any]) -> None:
 
 
 def _advice(error: DaemonError) -> str:
-    """Say what went wrong and whether to try again, to a model."""
+    """Return what went wrong and whether to try again, in words for a model."""
     text = f"{error.message} [{error.code}]"
     again = CATALOGUE[error.code].retryable and not error.details.get("mayBeDone")
     return f"{text} Try again in a moment." if again else text
@@ -284,12 +284,12 @@ def _as_protocol_error() -> Generator[None]:
     try:
         yield
     except DaemonError as error:
-        wrong = {
+        client_errors = {
             ErrorCode.INVALID_ARGUMENT,
             ErrorCode.NOT_FOUND,
             ErrorCode.SKILL_SELECTION_REQUIRED,
         }
-        code = types.INVALID_PARAMS if error.code in wrong else types.INTERNAL_ERROR
+        code = types.INVALID_PARAMS if error.code in client_errors else types.INTERNAL_ERROR
         data = {"code": error.code, "details": error.details}
         raise MCPError(code, _advice(error), data) from None
 
@@ -413,7 +413,7 @@ def _number(given: dict[str, str], name: str, otherwise: int) -> int:
 
 
 def _is_number(text: str) -> bool:
-    """Return whether a text is a number, and none that is too long to be meant."""
+    """Return whether a text is a number of a sensible length."""
     return text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER
 
 

@@ -82,7 +82,7 @@ def _block(block: Block, *, marks: bool) -> dict[str, Any]:
 
 
 def _unknown_parameters(sampling: Sampling) -> set[str]:
-    """Return what no model of Anthropic's takes: a temperature over 1, or both ways at once."""
+    """Return what no model of Anthropic's takes: a temperature over 1, or `top_p` beside one."""
     if sampling.temperature is None:
         return set()
     return {"temperature"} if sampling.temperature > 1 else {"top_p"}
@@ -118,11 +118,11 @@ async def _read(stream: "AsyncIterator[RawMessageStreamEvent]", on_text: OnText)
     ended = False
     async for event in stream:
         if event.type == "message_start":
-            _note(counts, event.message.usage)
+            _update_counts(counts, event.message.usage)
         elif event.type == "content_block_delta" and event.delta.type == "text_delta":
             text.add(event.delta.text)
         elif event.type == "message_delta":
-            _note(counts, event.usage)
+            _update_counts(counts, event.usage)
             stop = _STOPS.get(event.delta.stop_reason or "", Stop.END)
         ended = ended or event.type == "message_stop"
     if stop is None or not ended:
@@ -130,8 +130,8 @@ async def _read(stream: "AsyncIterator[RawMessageStreamEvent]", on_text: OnText)
     return Answer(text=text.finish(), stop=stop, usage=_usage(counts))
 
 
-def _note(counts: dict[str, int], usage: Any) -> None:
-    """Keep the newest of each count: those of a later event include those before it."""
+def _update_counts(counts: dict[str, int], usage: Any) -> None:
+    """Keep the newest of each count: it includes the earlier ones."""
     for name, ours in _COUNTS.items():
         if isinstance(count := getattr(usage, name, None), int):
             counts[ours] = count

@@ -91,8 +91,8 @@ class Readiness(Model):
     problem: str | None = None
 
 
-class Wishes(Model):
-    """What a run, a skill or a request for an assembly asks for; nothing where it does not care.
+class CallPreferences(Model):
+    """The back end, model and parameters that a run, a skill or an assembly asks for; None for any.
 
     `model` is the name of a back end, or of a model.
     """
@@ -116,7 +116,7 @@ class Choice(Model):
 class ModelLimits(Model):
     """What is known of a model at its back end; None where it is not.
 
-    `window` is the tokens of prompt and answer together, `server` what the server itself said.
+    `window` is the tokens of prompt and answer together, `server` what the server itself reported.
     """
 
     window: int | None = None
@@ -134,7 +134,7 @@ class _OpenProvider:
         self.retired = False
 
 
-class _Borrowed:
+class _BorrowedProvider:
     """A back end that is borrowed for each of its answers."""
 
     def __init__(self, backends: "Backends", backend: str, provider: Provider) -> None:
@@ -194,14 +194,14 @@ class Backends:
             return self._own
         return self._settings.backends.get(name)
 
-    def choose(self, *wishes: Wishes) -> Choice:
-        """Choose the back end and the model of a call: the first wish that names one, else the settings.
+    def choose(self, *preferences: CallPreferences) -> Choice:
+        """Choose the back end and the model of a call: the first preference that names one, else the settings.
 
-        A model that is the name of a back end chooses that one; one that another back end has
-        chooses that, unless a back end is asked for as well.
+        A model that is the name of a back end chooses that back end. A model of another back end
+        chooses that one, unless a back end is named as well.
         """
-        asked = next((w.backend for w in wishes if w.backend is not None), None)
-        model = next((w.model for w in wishes if w.model), "")
+        asked = next((each.backend for each in preferences if each.backend is not None), None)
+        model = next((each.model for each in preferences if each.model), "")
         name = self._settings.ai_backend or OWN_BACKEND if asked is None else asked
         if asked is None and model:
             if model in self._settings.backends:
@@ -211,9 +211,9 @@ class Backends:
                 name = next((n for n, other in others if other.model == model), name)
         backend = self.get(name)
         sampling = _sampling(backend)
-        for wish in reversed(wishes):
-            sampling = wish.sampling.with_defaults(sampling)
-        most = (*(w.max_output_tokens for w in wishes), backend.max_output_tokens)
+        for preference in reversed(preferences):
+            sampling = preference.sampling.with_defaults(sampling)
+        most = (*(each.max_output_tokens for each in preferences), backend.max_output_tokens)
         return Choice(
             backend=name,
             provider=backend.provider,
@@ -228,7 +228,7 @@ class Backends:
         It stays the same one, and open while it answers, whatever is chosen or changed meanwhile.
         """
         name = self.chosen
-        return _Borrowed(self, name, await self.open_provider(name))
+        return _BorrowedProvider(self, name, await self.open_provider(name))
 
     async def open_provider(self, name: str) -> Provider:
         """Return the provider of a back end itself; a change of the back end may close it at any time."""
@@ -336,7 +336,7 @@ class Backends:
         return self.get(self.chosen).model or profile_model
 
     def limits(self, name: str, model: str) -> ModelLimits:
-        """Return what is known of a model, the server's own word first; asks nobody."""
+        """Return what is known of a model, first what its server reported; nothing is sent."""
         # A run may still use a back end that was removed meanwhile.
         backend, facts = self._find(name) or Backend(), facts_for(model)
         kept = self._reports.peek((name, model))
@@ -359,11 +359,11 @@ class Backends:
     def is_local(self, name: str) -> bool:
         """Return whether a back end is a server that is asked for its window."""
         backend = self.get(name)
-        at_home = backend.provider == "openai" and is_local(backend.base_url)
-        return backend.provider == "ollama" or at_home
+        is_compatible = backend.provider == "openai" and is_local(backend.base_url)
+        return backend.provider == "ollama" or is_compatible
 
     async def ask_server(self, name: str, model: str) -> ServerReport | None:
-        """Ask a server for the window of a model, and remember it; None if it is none that says."""
+        """Ask a server for the window of a model, and keep the answer; None if it does not report one."""
         if not self.is_local(name) or not model:
             return None
         backend = self.get(name)
@@ -377,7 +377,9 @@ class Backends:
         return report
 
     async def learn_window(self, name: str, model: str) -> None:
-        """Ask a server before a run, unless it was asked a short while ago; its silence is no error.
+        """Ask a server for its window before a run, unless it was asked a short while ago.
+
+        If it does not answer, nothing is raised.
 
         A window that was only assumed is asked for again.
         """
@@ -389,7 +391,7 @@ class Backends:
             await self.ask_server(name, model)
 
     def forget_window(self, name: str, model: str) -> None:
-        """Forget what a server said of a model, since it was not so."""
+        """Forget the window that a server reported for a model, since it was wrong."""
         self._reports.forget((name, model))
 
     async def change(self, backends: Mapping[str, Backend | None], use: str | None) -> None:
@@ -436,7 +438,7 @@ class Backends:
 
 
 def replace_url(address: Address, url: str) -> Address:
-    """Return the same address at another place."""
+    """Return an address with another URL."""
     return Address(address.key, url, address.idle_ms, address.prompt_cache)
 
 
@@ -503,7 +505,7 @@ def _no_key(name: str, backend: Backend) -> DaemonError:
 def public_url(url: str) -> str:
     """Return an address without what may be secret in it: user, password, query.
 
-    Any part of an address that cannot be parsed may be secret, so that the placeholder stands for it.
+    An address that cannot be parsed is replaced by the placeholder, since any part of it may be secret.
     """
     try:
         parts = urlsplit(url)

@@ -22,7 +22,7 @@ from creonowd.providers.provider import Answer, Call, OnText, Purpose, Stop, Str
 KEPT_CALLS = 64
 PIECE = 2048
 SAMPLES = Path(__file__).parents[1] / "sample"
-# As quick as one reads along.
+# As quick as a person reads.
 ASSISTANT_PIECE = 6
 ASSISTANT_DELAY_MS = 8
 FRAME = 200
@@ -113,7 +113,7 @@ _NOT_CONNECTED = Wording(
 
 
 class Fake:
-    """The default provider: no network, no key, no chance.
+    """The default provider: it needs no network and no key, and the same calls get the same answers.
 
     Without an `assistant` it echoes what its script does not answer.
     """
@@ -169,7 +169,7 @@ class Fake:
         )
 
     async def _stand_in(self, call: Call) -> ScriptedAnswer:
-        """Return what stands in for a model's answer; only an author is answered in words."""
+        """Return an answer without a model: the assistant's to a run, else the prompt itself."""
         if self._assistant is None or call.purpose is not Purpose.WRITE:
             return ScriptedAnswer()
         return await self._assistant.step(call.system + call.user)

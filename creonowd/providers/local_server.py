@@ -1,7 +1,7 @@
-"""What a server on the author's own machine or network says of itself: its kind and its window.
+"""What a server on the author's own machine or network reports of itself: its kind and its window.
 
-Ollama, LM Studio, llama.cpp and vLLM are asked in their own formats. A server that drops the
-beginning of a long prompt says so nowhere else.
+Ollama, LM Studio, llama.cpp and vLLM are asked in their own formats. Some of them drop the
+beginning of a prompt that is longer than the window, and report it nowhere else.
 """
 
 import contextlib
@@ -23,9 +23,9 @@ from creonowd.providers.sdk import Address, ErrorReply
 if TYPE_CHECKING:
     import httpx2
 
-# What Ollama and LM Studio give a model for which nobody has chosen a window.
+# The window of a model in Ollama and LM Studio if nobody has chosen one.
 USUAL_WINDOW = 4096
-PATIENCE_MS = 3000
+ANSWER_MS = 3000
 LARGEST_WINDOW = 100_000_000
 
 _NUM_CTX = re.compile(r"^\s*num_ctx\s+(\d{1,9})\s*$", re.MULTILINE)
@@ -46,11 +46,11 @@ class ServerKind(StrEnum):
 
 
 class ServerReport(Model):
-    """What a server says of one model.
+    """What a server reports of one model.
 
     `window` is the tokens that prompt and answer may have there together; with `assumed` it is
     what the server usually gives, as the model is not loaded. `largest` is what the model could
-    have, `thinks` whether it reasons; None where the server does not say.
+    have, `thinks` whether it reasons; None where the server does not report it.
     """
 
     kind: ServerKind
@@ -61,9 +61,9 @@ class ServerReport(Model):
 
 
 def is_local(url: str) -> bool:
-    """Return whether an address is on this machine or in the network at home.
+    """Return whether an address is on this machine or in a private network.
 
-    No other server is asked for more than answers.
+    Only such servers are asked for their window.
     """
     try:
         host = urlsplit(url).hostname or ""
@@ -77,25 +77,25 @@ def is_local(url: str) -> bool:
 
 
 async def ask_server(provider: str, address: Address, model: str) -> ServerReport | None:
-    """Ask a server for the window of a model; None if it is of no kind that says.
+    """Ask a server for the window of a model; None if it is of no kind that reports one.
 
     AI_MODEL_UNKNOWN if it has no such model; UPSTREAM_ERROR or TIMEOUT if it does not answer.
     """
-    patient = _patient(address)
+    address = _with_short_timeout(address)
     questions = (_ask_ollama,) if provider == "ollama" else _QUESTIONS
-    with sdk.http_errors(provider, patient):
-        async with sdk.bare_client(provider, patient) as client:
-            server = LocalServer(provider, patient, client)
-            with anyio.move_on_after(2 * PATIENCE_MS / 1000):
+    with sdk.http_errors(provider, address):
+        async with sdk.bare_client(provider, address) as client:
+            server = LocalServer(provider, address, client)
+            with anyio.move_on_after(2 * ANSWER_MS / 1000):
                 for ask in questions:
                     if (report := await ask(server, model)) is not None:
                         return report
                 return None
-    raise sdk.provider_silent(provider, PATIENCE_MS)
+    raise sdk.provider_silent(provider, ANSWER_MS)
 
 
-def _patient(address: Address) -> Address:
-    return Address(address.key, address.url, min(address.idle_ms, PATIENCE_MS))
+def _with_short_timeout(address: Address) -> Address:
+    return Address(address.key, address.url, min(address.idle_ms, ANSWER_MS))
 
 
 class LocalServer:
@@ -126,7 +126,7 @@ class LocalServer:
 
 
 def base_of(url: str) -> str:
-    """Return the address of the server itself, of which `/v1` is one way in."""
+    """Return the address of the server itself, without the `/v1` of its OpenAI interface."""
     return url.rstrip("/").removesuffix("/v1").rstrip("/")
 
 

@@ -1,4 +1,4 @@
-"""The provider for Ollama's own chat, which lets us choose the window; its OpenAI side does not."""
+"""The provider for Ollama's own chat, which lets us choose the window; its OpenAI interface does not."""
 
 import json
 from collections.abc import AsyncIterator
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import httpx2
 
 OWN_URL = "http://127.0.0.1:11434"
-# A model is loaded anew for another window, so that it grows in steps and never shrinks.
+# Ollama loads a model anew when its window changes, so the window grows in steps and never shrinks.
 STEP = 1024
 BYTES_PER_TOKEN = 2
 

@@ -72,7 +72,7 @@ class OpenAIChat:
         return body
 
     def _names_break_points(self, call: Call) -> bool:
-        """Return whether to name places to cache up to: only OpenAI itself knows them, from 5.6 on."""
+        """Return whether to name places to cache up to, which OpenAI itself takes for models from 5.6 on."""
         own = self._address.url in {"", OWN_URL}
         newer = cache_facts(call.model).rule is CacheRule.BREAK_POINTS
         wanted = self._address.prompt_cache and call.mark_prefix and bool(call.user_blocks)
@@ -97,7 +97,7 @@ def _block(block: Block) -> dict[str, Any]:
 
 
 def _unknown_parameters(model: str) -> set[str]:
-    """Return what a model does not know: those of OpenAI's that think choose words by themselves."""
+    """Return what a model of OpenAI's does not take: if it thinks, temperature and `top_p`, else effort."""
     facts = facts_for(model)
     if facts is None or facts.family != "openai":
         return set()

@@ -12,7 +12,7 @@ from creonowd.model import Model
 from creonowd.text import join_surrogates
 
 LONGEST = 4_000_000
-# What a call to a model may fail with, whoever answers.
+# The errors of a call to any model.
 AI_ERRORS = (
     ErrorCode.AI_NOT_CONFIGURED,
     ErrorCode.AI_AUTH_FAILED,
@@ -95,11 +95,10 @@ def cut_blocks(text: str, ends: Iterable[tuple[int, bool]]) -> tuple[Block, ...]
 class Call(Model):
     """One question to a model.
 
-    `system` and `user` are sent byte for byte. `prefix_hash` is the hash of `system`; with
-    `mark_prefix` the provider is asked to cache `system`, or up to the marked ones of the blocks,
-    if there are any: the same texts, cut, for providers that cache up to places which a request
-    names. `window` is the tokens that prompt and answer need together, for a server that needs to
-    know; 0 if that is not known.
+    `system` and `user` are sent byte for byte. `prefix_hash` is the hash of `system`. The blocks are
+    the same texts, cut for providers that cache up to places which a request names. With
+    `mark_prefix` the provider is asked to cache up to the marked blocks or, without blocks,
+    `system`. `window` is the tokens that prompt and answer need together; 0 if that is not known.
     """
 
     model: str
@@ -148,8 +147,8 @@ class Stop(StrEnum):
 class Answer(Model):
     """A whole answer; `usage` is None if the provider did not report it.
 
-    `stands_in` if no model wrote the text, and `echo` if it is the prompt itself. `dropped` are the names of the
-    parameters of the call's sampling that the back end does not know.
+    `stands_in` if no model wrote the text, and `echo` if it is the prompt itself. `dropped` are the
+    names of the sampling parameters of the call that the back end does not know.
     """
 
     text: str

@@ -35,7 +35,7 @@ from creonowd.redaction.redactor import Redactor
 if TYPE_CHECKING:
     import httpx2
 
-# The longest answers take some forty, with a line of JSON about each token.
+# The longest answers take some forty megabytes, with a line of JSON about each token.
 LONGEST_BODY = 64 * 1024 * 1024
 LONGEST_REPLY = 8 * 1024 * 1024
 LONGEST_EVENT = 1024 * 1024
@@ -243,8 +243,8 @@ def _body_hook(provider: str) -> Callable[["httpx2.Response"], Awaitable[None]]:
 class BodyLimits:
     """Decompresses the body of a reply in small pieces and fails one that goes on too long.
 
-    We ask for no compression, and a server may compress all the same. An SDK joins the lines of an
-    event one by one, which takes the longer the more there are.
+    The daemon asks for no compression, but a server may compress all the same. An SDK joins the lines
+    of an event one by one, which takes longer the more there are.
     """
 
     def __init__(self, provider: str, encoding: str, *, event_ends: tuple[bytes, ...] = ()) -> None:
@@ -383,13 +383,13 @@ class ErrorReply:
         message = redact_message(self._message, secret)
         about = f": {message}" if message else ""
         if self._kind in _MODEL_KINDS or self._status == 404:
-            said = _NO_MODEL.format(self._provider, about or ".")
-            return DaemonError(ErrorCode.AI_MODEL_UNKNOWN, said, **details)
+            wording = _NO_MODEL.format(self._provider, about or ".")
+            return DaemonError(ErrorCode.AI_MODEL_UNKNOWN, wording, **details)
         if self._status in _REFUSALS and (refused := self._refused_parameter()):
             details["parameter"] = refused
         kind = redact_message(self._kind, secret) or self._status
-        said = _ANSWERED.format(self._provider, kind, about)
-        return DaemonError(ErrorCode.UPSTREAM_ERROR, said, **details)
+        wording = _ANSWERED.format(self._provider, kind, about)
+        return DaemonError(ErrorCode.UPSTREAM_ERROR, wording, **details)
 
     def _refused_parameter(self) -> str:
         """Return our name of the parameter that the provider refuses; empty if it names none."""
@@ -402,8 +402,8 @@ class ErrorReply:
         advice = _LATER if wait is None else _IN_SECONDS.format(f"{wait / 1000:g}")
         if wait is not None:
             details["retryAfterMs"] = wait
-        said = _SLOW_DOWN.format(self._provider, advice)
-        return DaemonError(ErrorCode.AI_RATE_LIMITED, said, **details)
+        wording = _SLOW_DOWN.format(self._provider, advice)
+        return DaemonError(ErrorCode.AI_RATE_LIMITED, wording, **details)
 
 
 _REFUSED = Wording(
@@ -471,7 +471,7 @@ def retry_after_ms(headers: Mapping[str, str]) -> int | None:
 
 
 def answer_cut_off(provider: str) -> DaemonError:
-    """Make the error of an answer without its end."""
+    """Make the error of an answer that broke off."""
     message = Wording(
         f"The answer of {provider} broke off; try again.", f"{provider} 的回答中断；请重试。"
     )
@@ -509,7 +509,7 @@ def connection_not_secure(provider: str) -> DaemonError:
 def provider_silent(provider: str, idle_ms: int) -> DaemonError:
     """Make the error of a provider that sends nothing for too long."""
     message = Wording(
-        f"{provider} said nothing for {idle_ms} ms; try again, or raise aiIdleTimeoutMs.",
+        f"{provider} sent nothing for {idle_ms} ms; try again, or raise aiIdleTimeoutMs.",
         f"{provider} 在 {idle_ms} 毫秒内没有回应；请重试，或调大 aiIdleTimeoutMs。",
     )
     return DaemonError(ErrorCode.TIMEOUT, message, provider=provider, reason="upstream_silent")

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import math
+from collections.abc import Iterator
 
 import anyio
 import structlog
@@ -11,7 +12,7 @@ from creonowd.clock import Clock
 from creonowd.rpc.channel import Channel, Role
 
 REFUSAL_SECONDS = 1.0
-MOST_PROOFS = 64
+MOST_DIGESTS = 64
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -19,7 +20,8 @@ log = structlog.stdlib.get_logger(__name__)
 class Grant:
     """What one connection may do; revoking and expiry also affect open connections.
 
-    A grant that was requested through another one, its `parent`, never allows more and ends with it.
+    A grant that was requested through another one, its `parent`, never allows more and ends with
+    it.
     """
 
     def __init__(
@@ -45,32 +47,27 @@ class Grant:
 
     def allows(self, channel: Channel) -> bool:
         """Return whether it and all its ancestors allow a channel."""
-        one: Grant | None = self
-        while one is not None and one._allows_alone(channel):
-            one = one.parent
-        return one is None
+        return all(grant._allows_alone(channel) for grant in self._lineage())
 
     def valid(self, now_ms: int) -> bool:
         """Return whether neither it nor an ancestor is revoked or expired."""
-        one: Grant | None = self
-        while one is not None and not one._has_ended(now_ms):
-            one = one.parent
-        return one is None
+        return not any(grant._has_ended(now_ms) for grant in self._lineage())
 
     def descends_from(self, other: "Grant") -> bool:
         """Return whether it is that grant, or that one is an ancestor."""
-        one: Grant | None = self
-        while one is not None and one is not other:
-            one = one.parent
-        return one is other
+        return any(grant is other for grant in self._lineage())
 
     @property
     def restricted(self) -> bool:
         """Whether it or an ancestor allows only a list of channels."""
-        one: Grant | None = self
-        while one is not None and one.channels is None:
-            one = one.parent
-        return one is not None
+        return any(grant.channels is not None for grant in self._lineage())
+
+    def _lineage(self) -> "Iterator[Grant]":
+        """Yield the grant, its parent, and so on."""
+        grant: Grant | None = self
+        while grant is not None:
+            yield grant
+            grant = grant.parent
 
     def _allows_alone(self, channel: Channel) -> bool:
         if channel.role is Role.OWNER and self.role is not Role.OWNER:
@@ -129,7 +126,7 @@ class Grants:
         ]
 
     def digests(self) -> list[bytes]:
-        """List the digests of tokens that can be redeemed, the newest first; not more than a few."""
+        """List the digests of the newest tokens that can be redeemed, one-time tokens first."""
         now = self._clock.now_ms()
         usable = [
             (digest, grant)
@@ -138,7 +135,7 @@ class Grants:
         ]
         once = [digest for digest, grant in usable if grant.single_use]
         others = [digest for digest, grant in usable if not grant.single_use]
-        return once[:MOST_PROOFS] + others[:MOST_PROOFS]
+        return once[:MOST_DIGESTS] + others[:MOST_DIGESTS]
 
     def restore(self, digest: str, grant: Grant) -> None:
         """Accept a token whose digest an earlier daemon has stored."""
@@ -154,9 +151,10 @@ def _digest(token: str) -> bytes:
 
 
 class TokenThrottle:
-    """Answer wrong tokens slowly, one a second for all connections; a right one is never held up.
+    """Answer wrong tokens slowly, one a second for all connections; a right one is never delayed.
 
-    A token has 256 random bits: what keeps guesses from succeeding is their number, not their pace.
+    A token has 256 random bits, so nobody guesses one at any speed; the delay limits the work and
+    the log lines that guesses cost.
     """
 
     def __init__(self, grants: Grants) -> None:
@@ -164,12 +162,13 @@ class TokenThrottle:
         self._grants = grants
         self._refusal = anyio.Lock()
         self._unlogged = 0
-        self._next_line_at = -math.inf
+        self._next_log_at = -math.inf
 
     async def redeem(self, token: str, peer: str) -> Grant | None:
         """Return the grant of a token at once; None, after a while, if it is wrong.
 
-        Meanwhile the peer is among the `suspects`, who make room for other strangers first.
+        Meanwhile the peer is among the `suspects`, the first to be disconnected when there are too
+        many connections without rights.
         """
         grant = self._grants.redeem(token)
         if grant is None:
@@ -187,9 +186,9 @@ class TokenThrottle:
             await anyio.sleep(REFUSAL_SECONDS)
 
     def _log_refusals(self, peer: str) -> None:
-        """Log how many there were, once a second at most, however soon a guesser is gone."""
+        """Log how many tokens were refused, once a second at most."""
         now = anyio.current_time()
-        if self._unlogged and now >= self._next_line_at:
+        if self._unlogged and now >= self._next_log_at:
             log.warning("token_refused", peer=peer, times=self._unlogged)
             self._unlogged = 0
-            self._next_line_at = now + REFUSAL_SECONDS
+            self._next_log_at = now + REFUSAL_SECONDS

@@ -50,7 +50,8 @@ _META = msgspec.json.Decoder(Meta)
 def _decoder(struct: type[Any]) -> msgspec.json.Decoder[Any]:
     """Return a decoder that reads the numbers of untyped fields with Python's own `float`.
 
-    msgspec takes ten microseconds for one like `1.7976931348623157e+308`, `float` takes half of one.
+    msgspec takes ten microseconds for one like `1.7976931348623157e+308`, `float` takes half of
+    one.
     """
     return msgspec.json.Decoder(struct, float_hook=float)
 
@@ -119,7 +120,7 @@ def invalid_payload(error: msgspec.ValidationError, within: str = "") -> DaemonE
 
 Handler = Callable[[Any, Any], Any] | Callable[[Any, Any], Awaitable[Any]]
 
-# What any channel can give: for the message, the connection or the disk, not for what it does.
+# The codes that any channel can answer with: about the message, the connection or the disk.
 ANY_CHANNEL = frozenset(
     {
         ErrorCode.PARSE_ERROR,
@@ -150,7 +151,7 @@ class Role(StrEnum):
 
 
 class Deadline(StrEnum):
-    """How long a request may take unless it says so itself."""
+    """How long the requests of a channel may take; `_meta.timeoutMs` of a request overrides it."""
 
     REQUEST = "request"
     SKILL = "skill"
@@ -163,8 +164,8 @@ class Channel:
     A handler that is a plain function runs inline; a coroutine function gets a task. An `open`
     channel may be called without a token. One with `envelope` returns failures as a result
     `{ok: false, error}` and never fails as a call. `refusal` is the code for a connection that
-    lacks the role. `errors` are those that it can give beside those of `ANY_CHANNEL` and, if its
-    payload names a project, NOT_FOUND.
+    lacks the role. `errors` are the codes that it can answer with beside those of `ANY_CHANNEL`
+    and, if its payload names a project, NOT_FOUND.
     """
 
     def __init__(
@@ -219,7 +220,7 @@ class Channel:
 
     @property
     def errors(self) -> frozenset[ErrorCode]:
-        """The codes that it can give, less those that any channel can."""
+        """The codes that it can answer with, without those of `ANY_CHANNEL`."""
         names_a_project = any(f.name == "project_id" for f in msgspec.structs.fields(self.params))
         own = {ErrorCode.NOT_FOUND} if names_a_project else set[ErrorCode]()
         return frozenset(own.union(self._errors, {self.refusal})) - ANY_CHANNEL

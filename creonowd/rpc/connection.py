@@ -50,7 +50,7 @@ PAUSE_FACTOR = 4
 UNAUTHENTICATED_MESSAGE_BYTES = 64 * 1024
 UNAUTHENTICATED_IN_FLIGHT = 8
 UNAUTHENTICATED_UNREAD_BYTES = 32 * 1024
-STRANGER_SECONDS = 1.5
+UNAUTHENTICATED_SECONDS = 1.5
 MAX_WAITING_EVENTS = 256
 HEAD_ROOM = 32
 SHORT_BYTES = 16 * 1024
@@ -208,7 +208,7 @@ class Connection:
 
     @property
     def admitted(self) -> bool:
-        """Whether this connection holds rights that were neither revoked nor ran out."""
+        """Whether this connection has rights that were neither revoked nor have expired."""
         return self.grant is not None and self.grant.valid(self.server.clock.now_ms())
 
     @property
@@ -226,8 +226,8 @@ class Connection:
     @property
     def idle(self) -> bool:
         """Whether nothing is in flight and nothing is left to send."""
-        asked = self._pumping or self.requests.in_flight
-        return not asked and not self._wire.buffered()
+        busy = self._pumping or self.requests.in_flight
+        return not busy and not self._wire.buffered()
 
     @property
     def age(self) -> float:
@@ -255,7 +255,7 @@ class Connection:
         if not self._pumping:
             self._pump()
 
-    def frame(self, body: bytes) -> None:
+    def feed_message(self, body: bytes) -> None:
         """Process one whole message from a transport that marks their ends itself."""
         self.outbox.framing = Framing.WHOLE
         oversized = OversizedMessage(size=len(body), head=body[:4096], tail=body[-512:])
@@ -271,11 +271,11 @@ class Connection:
         if not self._pumping:
             self._pump()
         if self.grant is None and (self._pumping or self.requests.in_flight):
-            self.server.tasks.start_soon(self._leave_stranger)
+            self.server.tasks.start_soon(self._abort_unauthenticated)
 
-    async def _leave_stranger(self) -> None:
-        """End the connection of a stranger that is gone and has shown no right token."""
-        await anyio.sleep(STRANGER_SECONDS)
+    async def _abort_unauthenticated(self) -> None:
+        """End a connection whose client sends no more, if it has shown no right token in time."""
+        await anyio.sleep(UNAUTHENTICATED_SECONDS)
         if self.grant is None and self.connected:
             self.abort()
 
@@ -341,7 +341,7 @@ class Connection:
     def send(self, message: dict[str, Any] | None) -> None:
         """Send a reply, unless there is none or the client is gone.
 
-        A stranger that leaves more than a little unread is disconnected.
+        A client without rights that leaves more than a little unread is disconnected.
         """
         if message is None or not self.connected:
             return
@@ -355,7 +355,7 @@ class Connection:
         sink(messages.failure(to, error, self.error_style))
 
     def _pump(self) -> None:
-        """Handle the messages that have arrived; after some of them the others have their turn."""
+        """Handle the messages that have arrived, a few in each turn of the event loop."""
         self._pumping = False
         size = 0
         events = self._splitter.finish() if self.ended else self._splitter.events()

@@ -237,7 +237,7 @@ def encode(message: Any, room: int = 0) -> bytearray:
 
 
 def _decode_raw(value: object) -> Any:
-    """Decode what a handler had encoded already."""
+    """Decode a value that a handler returned as encoded JSON."""
     if isinstance(value, Raw):
         return msgspec.json.decode(value)
     raise TypeError(type(value).__name__)
@@ -267,25 +267,25 @@ def error_object(error: DaemonError, style: ErrorStyle = _USUAL_STYLE) -> dict[s
     """Return the error object of a reply; its `data` has the code that clients test."""
     data: dict[str, Any] = {"code": error.code, "retryable": error.meaning.retryable}
     if error.details:
-        data["details"] = _harmless(error.details, style)
+        data["details"] = _for_client(error.details, style)
     return {
         "code": error.meaning.number,
-        "message": _harmless(error.wording, style),
+        "message": _for_client(error.wording, style),
         "data": data,
     }
 
 
-def _harmless(value: Any, style: ErrorStyle) -> Any:
-    """Hide secrets in what an error says, which may repeat what a client sent; in one language."""
+def _for_client(value: Any, style: ErrorStyle) -> Any:
+    """Choose the language of an error's text or details, and hide secrets that a client sent in them."""
     if isinstance(value, Wording):
         return _hide_secrets(value.text(chinese=style.language is Language.CHINESE), style)
     if isinstance(value, str):
         return _hide_secrets(value, style) if type(value) is str else value
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value).items()
-        return {_harmless(key, style): _harmless(item, style) for key, item in fields}
+        return {_for_client(key, style): _for_client(item, style) for key, item in fields}
     if isinstance(value, list | tuple):
-        return [_harmless(item, style) for item in cast("Sequence[Any]", value)]
+        return [_for_client(item, style) for item in cast("Sequence[Any]", value)]
     return value
 
 

@@ -93,7 +93,7 @@ class PendingRequest:
         return self._payload
 
     def take(self) -> Payload:
-        """Return the payload and keep it no longer: a timer may still know of the request."""
+        """Return the payload and drop it here, since a timer may keep the request alive for longer."""
         payload = self.read()
         self._payload = None
         self.request = Request(self.request.method, Raw(), self.request.id)
@@ -107,12 +107,12 @@ class PendingRequest:
             self.fail_after(0)
 
     def fail_after(self, seconds: float | None) -> None:
-        """Set when it is late: the time is up, and yet a thread that works for it has not ended."""
+        """Set when `fail_if_late` answers, for work in a thread that does not end with its deadline."""
         if seconds is not None:
             self._late_at = anyio.current_time() + seconds + LATE_SECONDS
 
     def fail_if_late(self, now: float) -> None:
-        """Answer at last; what the thread returns is dropped."""
+        """Answer with an error if that time has passed; what the thread returns is dropped."""
         if now >= self._late_at:
             self.fail(self.stop_error())
 
@@ -159,9 +159,9 @@ def _size(request: Request) -> int:
 
 def _envelope(error: DaemonError, style: ErrorStyle) -> dict[str, Any]:
     """Return a failure as the renderer sees it."""
-    spelled = messages.error_object(error, style)
-    body = {"code": error.code, "message": spelled["message"]}
-    details = spelled["data"].get("details")
+    rpc_error = messages.error_object(error, style)
+    body = {"code": error.code, "message": rpc_error["message"]}
+    details = rpc_error["data"].get("details")
     return {"ok": False, "error": body | ({"details": details} if details else {})}
 
 
@@ -172,9 +172,9 @@ def _no_channel(name: str) -> Wording:
 class Requests:
     """The requests of one client that have no answer yet.
 
-    A connection and its parts hold on to each other in no circle once it has ended: it goes at once.
-    Thousands of strangers a second would else be left to the garbage collector, which then stops
-    everybody for as long as it takes to find them.
+    It refers to its connection weakly, so that no reference cycle is left when the connection ends
+    and its memory is freed at once. Thousands of connections a second would otherwise be left to the
+    garbage collector, which stops every request while it searches for them.
     """
 
     def __init__(self, server: "Server", connection: "Connection") -> None:
@@ -185,13 +185,13 @@ class Requests:
         self._postponed = 0
         self._session: Any = None
         self._running = 0
-        self._watched = False
+        self._watching = False
         self._refusals: Counter[str] = Counter()
         self.bytes_in_flight = 0
 
     @property
     def _connection(self) -> "Connection":
-        """The connection, which every request in flight keeps by where its answer goes."""
+        """The connection; the sink of each request in flight keeps it alive."""
         connection = self._weak_connection()
         assert connection is not None
         return connection
@@ -293,8 +293,8 @@ class Requests:
             raise DaemonError(
                 ErrorCode.INVALID_REQUEST, "A request with this id is still in flight; use another."
             )
-        late = self._server.stopping.is_set() and not postponed
-        if late and pending.channel.name not in ALLOWED_WHILE_STOPPING:
+        stopping = self._server.stopping.is_set() and not postponed
+        if stopping and pending.channel.name not in ALLOWED_WHILE_STOPPING:
             raise DaemonError(ErrorCode.SHUTTING_DOWN)
         self._check_rights(pending.channel)
 
@@ -321,7 +321,8 @@ class Requests:
         """Log the first refusal of a channel on this connection, the tenth, the hundredth and so on."""
         self._refusals[channel.name] += 1
         times = self._refusals[channel.name]
-        if str(times).strip("0") != "1":
+        is_power_of_ten = str(times).strip("0") == "1"
+        if not is_power_of_ten:
             return
         forbidden = channel.refusal is ErrorCode.FORBIDDEN
         log.warning(
@@ -360,14 +361,15 @@ class Requests:
         if pending.channel.inline:
             self._run_inline(pending)
             return
-        self._running += pending.waits_for_turn
+        if pending.waits_for_turn:
+            self._running += 1
         self._server.tasks.start_soon(self._run, pending)
-        if not self._watched:
-            self._watched = True
+        if not self._watching:
+            self._watching = True
             self._server.tasks.start_soon(self._watch)
 
     async def _watch(self) -> None:
-        """Answer the requests that are late, while there are any at all."""
+        """Answer the requests that are late, as long as any request is in flight."""
         try:
             while self._pending:
                 await anyio.sleep(LATE_SECONDS)
@@ -375,7 +377,7 @@ class Requests:
                 for pending in list(self._pending.values()):
                     pending.fail_if_late(now)
         finally:
-            self._watched = False
+            self._watching = False
 
     def _run_inline(self, pending: PendingRequest) -> None:
         start = self._server.clock.monotonic()
@@ -398,7 +400,8 @@ class Requests:
             error = as_daemon_error(raised, pending.channel.name, self._server.clock)
             pending.fail(error)
         finally:
-            self._running -= pending.waits_for_turn
+            if pending.waits_for_turn:
+                self._running -= 1
             self._finish(pending, start, error)
             if self._waiting:
                 self.start_waiting()
@@ -491,7 +494,7 @@ class Requests:
         raise DaemonError(ErrorCode.TIMEOUT)
 
     def _fail_outer_after(self, seconds: float) -> None:
-        """Let the request that invoked a channel fail with it."""
+        """Set when the `ipc:invoke` around this call is late."""
         if (outer := _current.get()) is not None:
             outer.fail_after(seconds)
 
@@ -527,6 +530,7 @@ class Metrics:
     def __init__(self) -> None:
         self.counters: Counter[str] = Counter()
         self.answered = 0
+        self._next_answer: anyio.Event | None = None
         self._channels: dict[str, _ChannelRecord] = {}
 
     def start(self, channel: str) -> None:
@@ -542,6 +546,15 @@ class Metrics:
         record.seconds.append(seconds)
         if code is not None:
             record.errors[code] += 1
+        if self._next_answer is not None:
+            self._next_answer.set()
+            self._next_answer = None
+
+    async def wait_for_answer(self, after: int) -> None:
+        """Return once more than `after` requests have been answered; only one task may wait."""
+        while self.answered <= after:
+            self._next_answer = anyio.Event()
+            await self._next_answer.wait()
 
     def channels(self) -> dict[str, ChannelMetrics]:
         """Summarise every channel that was called."""
@@ -614,7 +627,7 @@ def _without_frames(error: DaemonError) -> DaemonError:
 def _log_disk_error(error: DaemonError, channel: str) -> DaemonError:
     """Log an error of the disk, and return it."""
     if error.code in _DISK_CODES and "reason" in error.details:
-        log.warning("disk_refused", channel=channel, code=error.code, **error.details)
+        log.warning("disk_error", channel=channel, code=error.code, **error.details)
     return error
 
 

@@ -112,9 +112,11 @@ class Server:
         return connection
 
     async def wait_for_room(self) -> None:
-        """Wait while there are as many strangers as may be, and none has had time for its token.
+        """Wait until another connection without rights may be accepted.
 
-        Whoever knows the token thus has that time, however many others come.
+        If there are as many as allowed, one of them must end for it. That is one with a wrong token
+        or one that has had `TOKEN_SECONDS` to send its token, so a client that knows the token
+        always has that time, however many others connect.
         """
         suspects = self.throttle.suspects
         while (first := self._first_to_leave(MAX_UNAUTHENTICATED - 1)) is not None:
@@ -130,15 +132,16 @@ class Server:
             self.forget(surplus)
 
     def _first_to_leave(self, most: int) -> Connection | None:
-        """Return the newest with a wrong token, else the oldest stranger; None if `most` are here or less.
+        """Return the connection without rights that ends first; None if there are `most` or fewer.
 
-        The oldest with a wrong token is being refused; if it left, the next would be at once.
+        That is the newest with a wrong token, else the oldest. Not the oldest with a wrong token: it
+        is the one that the throttle delays now, and if it ended, the next would be answered at once.
         """
-        without = [one for one in self.connections if one.grant is None]
-        if len(without) <= most:
+        unauthenticated = [each for each in self.connections if each.grant is None]
+        if len(unauthenticated) <= most:
             return None
-        suspects = (one for one in reversed(without) if one.id in self.throttle.suspects)
-        return next(suspects, without[0])
+        suspects = (each for each in reversed(unauthenticated) if each.id in self.throttle.suspects)
+        return next(suspects, unauthenticated[0])
 
     def forget(self, connection: Connection) -> None:
         """Drop a connection that has ended."""

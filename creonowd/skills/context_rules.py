@@ -73,7 +73,7 @@ def check_json(text: Any, key: str) -> RulesCheck:
     if not isinstance(text, str):
         return _invalid(key, wrong_kind(key, _JSON_TEXT, text))
     try:
-        return check(json.loads(text, object_pairs_hook=_without_twins), key)
+        return check(json.loads(text, object_pairs_hook=_without_repeated_keys), key)
     except ValueError as error:
         return _invalid(key, _NOT_JSON.format(key, error))
     except RecursionError:
@@ -94,7 +94,7 @@ def unknown_name(key: str, name: str, names: Iterable[str]) -> Fault:
 
 
 def wrong_kind(key: str, wanted: Wording, value: Any) -> Wording:
-    """Say that a key must be one kind of value, and which kind it is."""
+    """Return the message that a key must have one kind of value, and which kind it has."""
     found = next((name for kind, name in _KINDS if isinstance(value, kind)), _NOTHING)
     return _WANTED.format(key, wanted, found)
 
@@ -135,7 +135,7 @@ def _count_faults(
         yield Fault(key=key, wording=_RANGE.format(name, limit, value))
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, value in pairs:
         if name in fields:

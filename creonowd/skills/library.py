@@ -1,6 +1,6 @@
 """The skills that can be run: built in, this user's, and a project's own.
 
-Only files that have not changed are remembered, so that an edit counts at the next call.
+A file is read again when it has changed, so that an edit counts at the next call.
 """
 
 import os
@@ -120,8 +120,8 @@ class Library:
     def find_now(self, skill_id: str, project: Project | None = None) -> LibraryEntry | None:
         """Find a skill as `find` does; blocks its thread."""
         entries = self._effective(project)
-        spell = self._redactor.redact_name if PLACEHOLDER in skill_id else str
-        by_id = (entry for entry in entries if spell(entry.id) == skill_id)
+        listed_id = self._redactor.redact_name if PLACEHOLDER in skill_id else str
+        by_id = (entry for entry in entries if listed_id(entry.id) == skill_id)
         by_slug = (entry for entry in reversed(entries) if entry.slug == skill_id)
         return next(by_id, None) or next(by_slug, None)
 
@@ -180,8 +180,10 @@ class Library:
         if other := next((e for e in entries if e.id == own_id and e is not same), None):
             raise _invalid_field("content", _TAKEN.format(own_id, other.path))
         path = f"{folder.path}/{chosen}/{FILE}" if same is None else same.path
-        _put(folder.root, path, data, mode=PRIVATE if folder.scope is Scope.GLOBAL else SHARED)
-        # Not looked up again: the folder may be gone or be a link by now.
+        _write_file(
+            folder.root, path, data, mode=PRIVATE if folder.scope is Scope.GLOBAL else SHARED
+        )
+        # Not read back: the folder may be gone or a link by now.
         return LibraryEntry(
             id=own_id,
             scope=folder.scope,
@@ -250,7 +252,7 @@ def _with_unique_ids(entries: Iterable[LibraryEntry]) -> list[LibraryEntry]:
     return listed
 
 
-def _put(root: Path, path: str, data: bytes, *, mode: int) -> None:
+def _write_file(root: Path, path: str, data: bytes, *, mode: int) -> None:
     """Make the missing folders of a path and write the file atomically."""
     folders = path.split("/")[:-1]
     for depth in range(len(folders)):

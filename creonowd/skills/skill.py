@@ -107,10 +107,10 @@ class Prompt(Model):
 class Skill(Model):
     """The content of one SKILL.md; `id` and `name` are empty if the file's path gives them.
 
-    `summaries` are those that it needs and only a host can give. One that `requires_selection`
-    is refused where nothing is selected. `model` is that of a back end, or a back end's name; it,
-    `sampling` and `max_output_tokens` hold unless the run says otherwise. `names`
-    and `descriptions` are for people; prompts have `name`, in whatever language a client reads.
+    `summaries` are those that it needs and only a host can give. A run of a skill that
+    `requires_selection` fails where nothing is selected. `model` is a model's name or that of a back
+    end; it, `sampling` and `max_output_tokens` hold unless the run names others. `names` and
+    `descriptions` are for people; a prompt has `name`, whatever language the client has.
     """
 
     id: str = ""
@@ -197,7 +197,7 @@ def _interpret(read: FrontMatter) -> ParsedSkill:
         ),
     )
     if faults := tuple(_with_line(fault, read) for fault in islice(found, MOST_FAULTS)):
-        return ParsedSkill(_identity(read.values), faults)
+        return ParsedSkill(_id_and_name(read.values), faults)
     return ParsedSkill(
         Skill(
             id=read.values.get("id", ""),
@@ -247,7 +247,7 @@ def _with_line(fault: Fault, read: FrontMatter) -> Fault:
     return msgspec.structs.replace(fault, line=read.line_of(fault.key))
 
 
-def _identity(values: Mapping[str, Any]) -> Skill:
+def _id_and_name(values: Mapping[str, Any]) -> Skill:
     """Keep the id and name of an invalid skill, so that it still replaces one with its id."""
     own, name = values.get("id"), values.get("name")
     skill_id = own if isinstance(own, str) and _ID.fullmatch(own) else ""
@@ -284,7 +284,7 @@ def _is_count(value: Any, most: int) -> bool:
 
 
 class _Check(NamedTuple):
-    """What a value must be, and what is said if it is not."""
+    """What a value must be, and the message if it is not."""
 
     holds: Callable[[Any], bool]
     fault: Wording
@@ -320,17 +320,17 @@ _CHECKS: dict[str, _Check] = {
 def _rules(values: Mapping[str, Any]) -> RulesCheck:
     """Read `context_rules` at the top, in the metadata of the open standard, or in both if equal."""
     metadata = values.get("metadata")
-    carried = cast("dict[str, Any]", metadata) if isinstance(metadata, dict) else {}
+    in_metadata = cast("dict[str, Any]", metadata) if isinstance(metadata, dict) else {}
     standard = f"metadata.{context_rules.METADATA_KEY}"
-    if context_rules.METADATA_KEY not in carried:
+    if context_rules.METADATA_KEY not in in_metadata:
         return context_rules.check(values.get(context_rules.KEY, {}))
-    there = context_rules.check_json(carried[context_rules.METADATA_KEY], standard)
+    there = context_rules.check_json(in_metadata[context_rules.METADATA_KEY], standard)
     if context_rules.KEY not in values:
         return there
     here = context_rules.check(values[context_rules.KEY])
     if not (faults := here.faults + there.faults) and here != there:
-        said = _TWO_RULES.format(context_rules.KEY, standard)
-        return RulesCheck(ContextRules(), (Fault(key=context_rules.KEY, wording=said),))
+        wording = _TWO_RULES.format(context_rules.KEY, standard)
+        return RulesCheck(ContextRules(), (Fault(key=context_rules.KEY, wording=wording),))
     return RulesCheck(here.rules, faults)
 
 

@@ -1,6 +1,7 @@
 """Stories about a real daemon, with pytest: fixtures `daemon`, `novel` and `page`, and a scripted AI.
 
-Nothing is loaded before it is used: pytest imports the plugin in every environment that has creonowd.
+Nothing is loaded before it is used: pytest imports the plugin in every environment that has
+creonowd.
 """
 
 from importlib import import_module

@@ -33,7 +33,7 @@ class RpcError(Exception):
 
 
 def _ignore(_channel: str, _error: RpcError) -> None:
-    """Take no notice of an error."""
+    """Ignore an error."""
 
 
 class AsyncClient:
@@ -51,7 +51,7 @@ class AsyncClient:
         self.closed = anyio.Event()
         self.wire: MemoryWire | None = None
         self.process: Process | None = None
-        self.careless = False
+        self.accepts_repeated_replies = False
         self._send = send
         self._made = 0
         self._replies: dict[Any, Any] = {}
@@ -122,7 +122,7 @@ class AsyncClient:
                 await self._arrived.wait()
 
     async def receive(self, body: bytes) -> None:
-        """Take in one message from the daemon."""
+        """Receive one message from the daemon."""
         decoded = msgspec.json.decode(body)
         message = cast("dict[str, Any]", decoded) if isinstance(decoded, dict) else {}
         if "method" in message:
@@ -130,7 +130,7 @@ class AsyncClient:
         elif message.get("id") is None:
             self.strays.append(decoded)
         else:
-            twice = message["id"] in self._replies and not self.careless
+            twice = message["id"] in self._replies and not self.accepts_repeated_replies
             assert not twice, "a request was answered twice"
             self._replies[message["id"]] = message
         self._wake()
@@ -177,7 +177,7 @@ async def over_pipes(
     client = AsyncClient(process.stdin.send, framing)
     client.process = process
     async with process, anyio.create_task_group() as tasks:
-        tasks.start_soon(read_on, process.stdout, client)
+        tasks.start_soon(receive_messages, process.stdout, client)
         try:
             yield client
         finally:
@@ -219,15 +219,15 @@ async def endpoints_of(user_data: Path) -> dict[str, endpoint.Endpoint]:
 async def _client_over(stream: ByteStream, framing: Framing) -> AsyncGenerator[AsyncClient]:
     client = AsyncClient(stream.send, framing)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(read_on, stream, client)
+        tasks.start_soon(receive_messages, stream, client)
         yield client
         tasks.cancel_scope.cancel()
 
 
-async def read_on(
+async def receive_messages(
     stream: ByteReceiveStream | MemoryObjectReceiveStream[bytes], client: AsyncClient
 ) -> None:
-    """Hand a client every message of a stream until it ends."""
+    """Pass every message of a stream to a client until the stream ends."""
     splitter = Splitter(1 << 40)
     with contextlib.suppress(
         anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError
@@ -248,6 +248,6 @@ def daemon_command(user_data: Path, *arguments: str) -> list[str]:
 
 def daemon_environment(given: Mapping[str, str], **more: str) -> dict[str, str]:
     """Return the environment of a daemon under test, made from this one."""
-    # The regex package warns about itself in UTF-8 mode; that must not mix with what we say.
+    # With it the regex package would print a warning about itself among our output.
     kept = {name: value for name, value in given.items() if name != "PYTHONWARNDEFAULTENCODING"}
     return kept | {"CREONOW_E2E": "1", "CREONOW_WARM_UP": "false"} | more

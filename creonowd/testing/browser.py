@@ -1,7 +1,7 @@
-"""A real Chromium for stories, with nothing but this machine to talk to, and the fixture `page`.
+"""A real Chromium for stories, which sends nothing of its own over the network, and the fixture `page`.
 
-It is apart from the other fixtures: pytest gets it only where nobody else has a `page`. So nothing of
-ours is imported before a browser starts.
+It is a plugin of its own: pytest loads it only where no other one has a `page`. Nothing of ours is
+imported before a browser starts.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 VARIABLE = "CREONOW_CHROMIUM"
-QUIET = [
+OPTIONS = [
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -54,7 +54,7 @@ def chromium() -> "Generator[Browser]":
         raise NoBrowserError(f"{VARIABLE} names {named}, which is no program.")
     with sync_playwright() as playwright:
         try:
-            browser = playwright.chromium.launch(executable_path=path, args=QUIET)
+            browser = playwright.chromium.launch(executable_path=path, args=OPTIONS)
         except Error as error:
             raise NoBrowserError(f"{NO_CHROMIUM}\n{error.message}") from None
         yield browser

@@ -120,8 +120,8 @@ class StoryVerdict(TypedDict, total=False):
 class StoryScript(TypedDict, total=False):
     """What the AI does from now on, call by call; it replaces what was not yet played.
 
-    `steps` answer runs, `verdicts` answer as the judge: a string is sent as it stands, also one that
-    makes no sense. Without verdicts there is no model that judges.
+    `steps` answer runs, `verdicts` answer as the judge: a string is sent as it is, also one that
+    is no verdict. Without verdicts there is no model that judges.
     """
 
     steps: list[StoryStep]
@@ -129,7 +129,7 @@ class StoryScript(TypedDict, total=False):
     verdictUsage: StoryUsage
 
 
-LOOK_AGAIN_SECONDS = 0.02
+POLL_SECONDS = 0.02
 Predicate = Callable[[Any], bool]
 
 
@@ -246,7 +246,7 @@ class Harness:
                 return found
             if time.monotonic() > end:
                 raise TimeoutError(f"{event} was not logged in {seconds} s")
-            time.sleep(LOOK_AGAIN_SECONDS)
+            time.sleep(POLL_SECONDS)
 
     def _open(self) -> contextlib.AbstractAsyncContextManager[AsyncClient]:
         return over_stdio(self.user_data, Framing.LINES, **self._environ)
@@ -291,6 +291,11 @@ class StoryNovel(NovelFolder):
     def run(self, **changes: Any) -> Any:
         """Run the skill at the cursor and wait for its end."""
         return self.daemon.call("ai:skill:run", self.payload(**changes))
+
+    def wait_for_index(self) -> None:
+        """Return when every document of the novel can be found, so that no assembly warns of it."""
+        place = {"documentId": self.payload()["documentId"], "cursorPosition": 0}
+        self.daemon.call("context:retrieve", {**self.params, **place, "wait": True, "limit": 1})
 
     def constrain(self, *texts: str) -> None:
         """Set the constraints of the novel, in this order."""

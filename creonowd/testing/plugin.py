@@ -1,8 +1,8 @@
 """The pytest plugin: the fixtures `daemon`, `novel` and `page`.
 
-pytest imports this wherever creonowd is installed, so it imports nothing of ours before a story asks
-for a fixture. `page` is left to pytest-playwright where that is installed: there a story goes to
-`novel.address()`.
+pytest imports this wherever creonowd is installed, so it imports nothing of ours before a story
+asks for a fixture. `page` is left to pytest-playwright where that is installed: there a story goes
+to `novel.address()`.
 """
 
 from collections.abc import Generator
@@ -18,14 +18,14 @@ MARKERS = (
     "daemon(deterministic=False, debug=False, **environ): how the fixture `daemon` is started",
     "novel(files): what is in the fixture `novel`, path → text; the cursor is at the end of the first",
 )
-RIVAL = "playwright"
+PLAYWRIGHT_PLUGIN = "playwright"
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers, and `page` unless there is a fixture of that name already."""
     for marker in MARKERS:
         config.addinivalue_line("markers", marker)
-    if not config.pluginmanager.has_plugin(RIVAL):
+    if not config.pluginmanager.has_plugin(PLAYWRIGHT_PLUGIN):
         config.pluginmanager.import_plugin("creonowd.testing.browser")
 
 
@@ -42,10 +42,12 @@ def daemon(request: pytest.FixtureRequest, tmp_path: Path) -> "Generator[Harness
 def novel(
     request: pytest.FixtureRequest, daemon: "Harness", tmp_path_factory: pytest.TempPathFactory
 ) -> "StoryNovel":
-    """A novel that the daemon knows; `@pytest.mark.novel({path: text})` says what is in it."""
+    """A novel that the daemon has indexed; `@pytest.mark.novel({path: text})` says what is in it."""
     marker = request.node.get_closest_marker("novel")
     files = marker.args[0] if marker is not None else None
-    return daemon.make_novel(files, root=tmp_path_factory.mktemp("小说 novel"))
+    made = daemon.make_novel(files, root=tmp_path_factory.mktemp("小说 novel"))
+    made.wait_for_index()
+    return made
 
 
 def _keywords(request: pytest.FixtureRequest, name: str) -> dict[str, Any]:

@@ -7,8 +7,9 @@ encodings a pre-token ends there whatever stands on either side, so no merge rea
 property test proves it. Only characters of old Unicode versions count: one that is unassigned
 today may be a letter to another version.
 
-A space is special: for Claude it belongs to the two words between which it stands, and is a token of
-its own behind a digit, an ideograph or a line end. So it makes a point behind other letters only.
+A space is special: for Claude it belongs to the two words between which it stands, and is a token
+of its own behind a digit, an ideograph or a line end. So it makes a point behind other letters
+only.
 """
 
 import re
@@ -39,6 +40,7 @@ _POINT = re.compile(
 )
 _WORD_LETTER = re.compile(rf"[{_WORD_LETTERS}]")
 _PLAIN = re.compile(rf"[{_LETTERS}0-9 {_STOPS}]")
+_TWO_PLAIN = re.compile(_PLAIN.pattern * 2)
 
 LINE_START = r"(?! \S)[ \t\u3000]*+[^\s/]"
 """How a line begins before which counts add up, its indentation included."""
@@ -184,7 +186,7 @@ def _ends(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator
 def _is_obvious_boundary(text: str, position: int) -> bool:
     if position <= 0 or position >= len(text) or text[position - 1] == "\n":
         return True
-    return is_plain(text[position - 1]) and is_plain(text[position])
+    return _TWO_PLAIN.match(text, position - 1) is not None
 
 
 def _graphemes(text: str, position: int) -> Iterator[tuple[int, int]]:

@@ -52,7 +52,8 @@ class ModelFacts(Model):
     """One row: what holds for the models whose name begins with `names`, a regular expression.
 
     `encoding` is empty where no table fits. `window` and `output_limit` are tokens, or None where
-    they are not stated; `thinks` says whether it spends output on reasoning unless a call says otherwise.
+    they are not stated; `thinks` says whether it spends output on reasoning unless a call says
+    otherwise.
     """
 
     names: str

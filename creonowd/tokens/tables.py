@@ -41,11 +41,11 @@ class TableError(Exception):
 class EncodingDefinition(Model):
     """What defines an encoding: its pattern and the hash of its table.
 
-    `longest` is how many code points its longest token has.
-    `packed_sha256` is that of the table in the form in which it comes with the package. `skipped`
-    are ranks of the published table that no token has; for counting only the order matters. With
-    `nfc` the model reads the NFC of a text. No special token is here: a manuscript may hold the
-    text of one, so all of them count as plain text.
+    `longest` is how many code points its longest token has. `packed_sha256` is that of the table in
+    the form in which it comes with the package. `skipped` are ranks of the published table that no
+    token has; for counting only the order matters. With `nfc` the model reads the NFC of a text. No
+    special token is here: a manuscript may hold the text of one, so all of them count as plain
+    text.
     """
 
     sha256: str

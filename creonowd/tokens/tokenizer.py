@@ -137,7 +137,7 @@ class BpeTokenizer:
 
     def measure(self, text: str, weigh: Callable[[list[int]], int]) -> int:
         """Add up what the tokens of a text weigh; endless runs in it weigh their bytes."""
-        runs = [match.span() for match in _endless_runs(text)]
+        runs = _endless_runs(text)
         edges = [(0, 0), *runs, (len(text), len(text))]
         between = (text[end:start] for (_, end), (start, _) in pairwise(edges))
         tokens = sum(weigh(self._encode(self._read(part))) for part in between)
@@ -368,23 +368,29 @@ def has_endless_run(text: str) -> bool:
     return bool(_endless_runs(text))
 
 
-def _endless_runs(text: str) -> "list[regex.Match[str]]":
-    if len(text) < _ENDLESS:
-        return []
-    return [run for run in _long_run().finditer(text) if run.end() - run.start() >= _ENDLESS]
-
-
-# `regex` takes over a second to compile a count of `_ENDLESS`, with the GIL held; of this, 8 ms.
-_LONG = 4096
+def _endless_runs(text: str) -> list[tuple[int, int]]:
+    """Find the endless runs; each has one character at a multiple of its least length."""
+    runs: list[tuple[int, int]] = []
+    for at in range(_ENDLESS - 1, len(text), _ENDLESS):
+        if runs and at < runs[-1][1]:
+            continue
+        for back, on in _run_patterns():
+            if (after := on.match(text, at)) is not None:
+                check_stopped()
+                before = back.match(text, 0, at)
+                start = at if before is None else before.start()
+                if after.end() - start >= _ENDLESS:
+                    runs.append((start, after.end()))
+    return runs
 
 
 @cache
-def _long_run() -> "regex.Pattern[str]":
+def _run_patterns() -> "list[tuple[regex.Pattern[str], regex.Pattern[str]]]":
+    """Compile, of spaces and of controls, the pattern of a run before a place and from it on."""
     import regex
 
-    runs = (r"[^\S\r\n]", r"[\p{C}--\s]")
-    spelled = "|".join(rf"(?<!{one}){one}{{{_LONG},}}+" for one in runs)
-    return regex.compile(spelled, regex.V1)
+    runs = (r"[^\S\r\n]++", r"[\p{C}--\s]++")
+    return [(regex.compile(f"(?r){run}", regex.V1), regex.compile(run, regex.V1)) for run in runs]
 
 
 class ByteTokenizer:

@@ -63,7 +63,7 @@ class StreamWire(asyncio.BufferedProtocol):
         return _READ_BUFFER if self._message_buffer is None else self._message_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Pass bytes on, and send the short replies to them together."""
+        """Process bytes, and send the short replies to them together."""
         connection, message_buffer = self._connection, self._message_buffer
         if connection is None:
             return
@@ -81,7 +81,7 @@ class StreamWire(asyncio.BufferedProtocol):
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the connection, and let go of it."""
+        """End the connection, and drop the references to it."""
         if self._connection is not None:
             self._connection.disconnect()
         self._connection = self._transport = None
@@ -247,8 +247,8 @@ async def listen_tcp(server: Server, port: int = 0) -> AsyncGenerator[int]:
 async def _accept(server: Server, listener: socket.socket, accepting: anyio.CancelScope) -> None:
     """Accept one client after the other, each when there is room for it.
 
-    The others wait in the system's queue. asyncio's own server would accept a hundred at once, so
-    that strangers could be ended for them before their tokens are read.
+    The others wait in the system's queue. asyncio's own server would accept a hundred at once, and
+    to make room for them others would be disconnected before their tokens are read.
     """
     loop = asyncio.get_running_loop()
     with listener, accepting:

@@ -165,7 +165,7 @@ class StdioWire:
             self._server.exit("stdio connection closed")
 
     def abort(self) -> None:
-        """End the daemon; the parent is never a stranger."""
+        """End the daemon, as `close` does; the parent has rights, and only others are aborted."""
         self.close()
 
 
@@ -203,7 +203,7 @@ class PipeReader:
         self._buffer = memoryview(bytearray(READ_BYTES))
         self._reading = False
         self._over = False
-        prepare(descriptor)
+        prepare_pipe(descriptor)
         self.resume_reading()
 
     def is_reading(self) -> bool:
@@ -277,7 +277,7 @@ class PipeWriter:
         self._size = 0
         self._full = False
         self._lost = False
-        prepare(descriptor)
+        prepare_pipe(descriptor)
         if not _same_socket(descriptor, 0):
             self._loop.add_reader(descriptor, self._lose)
 
@@ -336,7 +336,7 @@ class PipeWriter:
         self._handler.output_lost()
 
 
-def prepare(descriptor: int) -> None:
+def prepare_pipe(descriptor: int) -> None:
     """Make a pipe non-blocking and, where the system allows it, large enough for a message."""
     os.set_blocking(descriptor, False)
     if sys.platform == "linux" and stat.S_ISFIFO(os.fstat(descriptor).st_mode):
@@ -357,7 +357,7 @@ class _ThreadReader:
     def __init__(self, wire: StdioWire) -> None:
         self._wire = wire
         self._loop = asyncio.get_running_loop()
-        # That of a thread would not say that anyio runs, and no task could be started from it.
+        # In a thread's own context anyio does not know its event loop, and no task could be started.
         self._context = copy_context()
         self._input = _take_stdin()
         self._may_read = threading.Event()
@@ -405,19 +405,19 @@ class _ThreadReader:
 def _take_stdin() -> int:
     """Return the descriptor to read from; on Windows standard input itself becomes the null device.
 
-    A library that is loaded there asks what standard input is, and would wait until the thread
-    that reads the pipe has something: the first search loaded numpy and never ended.
+    A library that queries standard input there while it is loaded would block until the thread that
+    reads the pipe gets something: the first search, which loads numpy, never ended.
     """
     if sys.platform != "win32":
         return 0
     import msvcrt
 
-    taken = os.dup(0)
-    msvcrt.setmode(taken, os.O_BINARY)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    return taken
+    pipe = os.dup(0)
+    msvcrt.setmode(pipe, os.O_BINARY)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    return pipe
 
 
 class _ThreadWriter:

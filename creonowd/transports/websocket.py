@@ -41,7 +41,7 @@ async def listen(server: Server, port: int, pages: Pages | None = None) -> Async
     refusals = _Refusals(server.clock.monotonic)
 
     class CountedConnection(LimitedConnection):
-        """One of this listener."""
+        """A connection of this listener, counted among its handshakes."""
 
         def handshakes_under_way(self) -> dict[LimitedConnection, None]:
             return handshakes
@@ -68,7 +68,7 @@ async def listen(server: Server, port: int, pages: Pages | None = None) -> Async
         compression=None,
         server_header=None,
     ):
-        # asyncio has made its `backlog` the length of the queue too; that is to be as it was.
+        # asyncio has used `backlog` as the length of the queue too; set that back.
         listening.listen(BACKLOG)
         yield f"ws://{LOOPBACK}:{listening.getsockname()[1]}{PATH}"
 
@@ -178,7 +178,7 @@ class WebSocketWire:
         async for message in self._socket:
             await self._may_read.wait()
             body = message.encode("utf-8", "replace") if isinstance(message, str) else message
-            self.connection.frame(body)
+            self.connection.feed_message(body)
 
     async def _write_queue(self) -> None:
         with contextlib.suppress(ConnectionClosed):

@@ -12,7 +12,7 @@ from creonowd.settings import Settings
 from creonowd.threads import call_in_thread
 from testing.clients import Client, daemon, in_memory
 from testing.novels import make_novel
-from tests.tokens.test_user_tables import write_table
+from tests.tokens.user_table_files import write_table
 
 GET = "context:budget:get"
 UPDATE = "context:budget:update"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -386,3 +387,19 @@ async def test_a_hundred_starts_leave_one_reminder_to_hang_up(
         await start_watching(session, ProjectId(project_id=novel.project_id))
 
     assert not session.watcher.register(session.peer.id)
+
+
+async def test_what_is_wrong_with_a_file_is_said_in_the_connections_language(
+    client: Client, novel: Novel
+) -> None:
+    await client.call("initialize", {"locale": "zh-CN"})
+    novel.put(".creonow/rules/big.md", b"x" * (4 * 1024 * 1024 + 1))
+    novel.put(".creonow/rules/terminology.json", '{"terms": [')
+    novel.put(".creonow/conversations/bad.json", "{")
+
+    rules = await client.call("context:creonow:rules:get", novel.params)
+    chats = await client.call("context:creonow:conversations:list", novel.params)
+
+    messages = [error["message"] for error in (*rules["errors"], *chats["errors"])]
+    assert len(messages) == 3
+    assert all(re.search("[\u4e00-\u9fff]", message) for message in messages)

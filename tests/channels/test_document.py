@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from creonowd.engine.services import Session
-from creonowd.retrieval import catalogue
+from creonowd.retrieval import document_list
 from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
 from creonowd.workspace import watcher
@@ -303,7 +303,7 @@ async def test_a_secret_in_a_name_is_not_listed_and_the_document_is_still_found(
 async def test_what_a_huge_project_leaves_out_is_said_in_both_languages(
     client: Client, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalogue, "MAX_DOCUMENTS", 2)
+    monkeypatch.setattr(document_list, "MAX_DOCUMENTS", 2)
     files = {f"{number}.md": "雪落在城门口。\n" for number in range(4)}
     novel = await make_novel(client, tmp_path / "红楼梦", files)
     (novel.root / ".gitignore").write_bytes(b"x\n" * 40_000)

@@ -137,6 +137,39 @@ async def test_a_file_keeps_its_encoding(
     assert file.read_bytes() == new
 
 
+async def test_the_file_is_read_although_a_draft_is_open(
+    client: Client, novel: Novel, chapter: Path
+) -> None:
+    asked = novel.params | {"documentId": "一.md"}
+    before = await client.call("context:document:read", asked)
+    await client.call("context:document:sync", asked | {"version": 1, "text": "草稿。\n"})
+
+    draft = await client.call("context:document:read", asked)
+    file = await client.call("context:document:read", asked | {"onDisk": True})
+
+    assert draft["text"] == "草稿。\n"
+    assert (file["text"], file["revision"]) == (before["text"], before["revision"])
+
+
+async def test_a_document_is_made_where_there_is_none(client: Client, novel: Novel) -> None:
+    text = "# 第一章\n\n😀下雨了。\n"
+    edits = [{"from": 0, "to": 0, "text": text}]
+    write = {"documentId": "卷一/上/01.md", "revision": "", "edits": edits}
+
+    written = await client.call("context:document:write", novel.params | write)
+    shown = await read(client, novel, "卷一/上/01.md")
+    again = await client.failure("context:document:write", novel.params | write)
+    outside = await client.failure(
+        "context:document:write", novel.params | write | {"documentId": "../01.md"}
+    )
+
+    assert (novel.root / "卷一/上/01.md").read_bytes() == text.encode()
+    assert (written["revision"], written["length"]) == (shown["revision"], len(text))
+    assert (again.code, outside.code) == ("CONFLICT", "NOT_FOUND")
+    await client.call("context:undo", novel.params | {"undo": written["undo"]})
+    assert not (novel.root / "卷一/上/01.md").exists()
+
+
 @pytest.mark.parametrize("document", ["../外.md", ".creonow/rules/style.md", "无.md", "图.png"])
 async def test_only_documents_of_the_project_are_read_and_written(
     client: Client, novel: Novel, document: str

@@ -74,7 +74,7 @@ async def test_no_payload_is_an_internal_error(
     client: Client, novel: dict[str, str], call: tuple[str, Any]
 ) -> None:
     method, payload = call
-    client.careless = True
+    client.accepts_repeated_replies = True
     await client.frame(_spelt(method, payload, novel))
 
     reply = await client.reply("x")

@@ -67,6 +67,19 @@ async def test_without_show_nothing_of_it_is_there(client: Client, story: Novel)
     assert held["immediate"] > 0
 
 
+async def test_a_brief_one_has_evidence_on_what_is_not_kept_whole(
+    client: Client, story: Novel
+) -> None:
+    story.put(".creonow/settings/井.md", "井水很冷。\n\n" * 2000)
+
+    whole, brief = [await inspect(client, story, brief=one) for one in (False, True)]
+
+    cut = [one for one in whole["trimEvidence"] if one["action"] != "kept"]
+    assert 0 < len(cut) < len(whole["trimEvidence"])
+    assert brief["trimEvidence"] == cut
+    assert brief["layersDetail"] == whole["layersDetail"]
+
+
 async def test_the_prompt_is_that_of_an_assembly_cut_by_source(
     client: Client, story: Novel
 ) -> None:

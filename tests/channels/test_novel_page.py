@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import fields
 
 from creonowd.context.story import StoryFile
-from creonowd.retrieval.catalogue import IGNORE_FILES
+from creonowd.retrieval.document_list import IGNORE_FILES
 from creonowd.workspace.creonow_tree import FOLDERS, OUTLINE_NAMES, CreonowFolder, ProjectFile
 from testing.clients import Client
 from testing.novels import Novel

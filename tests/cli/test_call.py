@@ -87,7 +87,7 @@ def test_a_daemon_that_cannot_start_is_reported_once_with_its_reason(tmp_path: P
     reason, answer = ran.stderr.decode().splitlines()
     assert ran.returncode == 1
     assert reason.startswith("creonowd: settings.json is not a JSON object")
-    assert json.loads(answer)["message"] == "The daemon did not start; it says above why."
+    assert json.loads(answer)["message"] == "The daemon did not start; the reason is printed above."
 
 
 def test_a_payload_that_is_not_json_is_wrong_usage(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from creonowd.cli import doctor, main
-from creonowd.retrieval import catalogue
+from creonowd.retrieval import document_list
 from creonowd.tokens.tables import published_table
 from creonowd.workspace import watcher
 from testing.clients import running
@@ -284,7 +284,7 @@ def test_doctor_reads_a_project_as_an_assembly_does(tmp_path: Path, broken: Path
     bad = {f["part"]: f["found"] for f in json.loads(ran.stdout)["findings"] if f["state"] == "bad"}
     assert ran.returncode == 1
     assert bad.keys() == {f".creonow/{name}" for name in BROKEN}
-    assert bad[".creonow/characters/林.md"].startswith("line 3: its front matter has a fault")
+    assert bad[".creonow/characters/林.md"].startswith("line 2: its front matter has a fault")
     assert bad[".creonow/characters/苏.md"].startswith("line 3: `inject` must be")
     assert bad[".creonow/rules/terminology.json"].startswith("line 2: `terms` must be a list")
     assert "UTF-8" in bad[".creonow/settings/world.md"]
@@ -326,7 +326,7 @@ def test_doctor_speaks_the_language_of_the_terminal(
 def test_doctor_says_what_a_huge_project_leaves_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(catalogue, "MAX_DOCUMENTS", 1)
+    monkeypatch.setattr(document_list, "MAX_DOCUMENTS", 1)
     monkeypatch.setattr(watcher, "MAX_FOLDERS", 1)
     (tmp_path / "novel" / "deep").mkdir(parents=True)
     for name in ("a.md", "b.md"):

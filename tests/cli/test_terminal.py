@@ -11,7 +11,7 @@ import pytest
 
 from creonowd.cli import main
 from creonowd.cli.assemble import view
-from creonowd.cli.client import ProgressLine, harmless, pad, show, width, work_of, write
+from creonowd.cli.client import ProgressLine, pad, show, terminal_safe, width, work_of, write
 from tests.cli.commands import at_terminal, creonowd
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\u202egnp\u2066\r"
@@ -48,7 +48,7 @@ def test_json_stays_json(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
 
 
 def test_a_name_with_a_line_break_makes_no_line_of_its_own() -> None:
-    assert harmless(["a\nok", {"k\x1b": 1}]) == ["a\\x0aok", {"k\\x1b": 1}]
+    assert terminal_safe(["a\nok", {"k\x1b": 1}]) == ["a\\x0aok", {"k\\x1b": 1}]
 
 
 @names
@@ -138,7 +138,7 @@ def entry(ref: str, action: str = "kept", **more: Any) -> dict[str, Any]:
 def test_an_assembly_is_shown_harmlessly() -> None:
     result = assembly(entry(f"a{HOSTILE}.md", reason=HOSTILE), message=HOSTILE, ref=HOSTILE)
 
-    shown = view(harmless(result), BUDGET, colour=False, chinese=False)
+    shown = view(terminal_safe(result), BUDGET, colour=False, chinese=False)
 
     assert "\\x1b" in shown
     assert not COMMANDS.search(shown)

@@ -5,6 +5,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 
 import pytest
 from hypothesis import given, settings
@@ -206,6 +207,7 @@ def test_cleaning_and_reading_race_without_harm(conversation: ConversationFolder
     """A reader gets the whole file or learns that it is absent; never a part, never an error."""
     lazy = lazy_file(conversation, b"x" * 100_000)
     record = conversation.find(lazy)
+    making = Lock()
 
     def clean(_: int) -> None:
         conversation.clean(lazy)
@@ -214,8 +216,10 @@ def test_cleaning_and_reading_race_without_harm(conversation: ConversationFolder
         try:
             return len(content_of(conversation, lazy))
         except AbsentError:
-            with conversation.write_lazy_file(record) as file:
-                file.write(b"x" * 100_000)
+            with making:  # as `Materialiser` does: one at a time, and only what is missing
+                if conversation.size_and_last_use(record) is None:
+                    with conversation.write_lazy_file(record) as file:
+                        file.write(b"x" * 100_000)
             return 100_000
 
     with ThreadPoolExecutor(8) as pool:

@@ -1,4 +1,4 @@
-"""Records have ids and names of their own, and no name is unsafe anywhere."""
+"""Records have ids and names of their own, no name is unsafe anywhere, and statistics are of the bytes."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from creonowd.clock import SteppingClock
 from creonowd.context_files import records
-from creonowd.context_files.records import Index, Origin, Record, make_record
+from creonowd.context_files.records import BLOCK, Index, Origin, Record, file_stats, make_record
 from creonowd.errors import DaemonError
 from tests.context_files.sample_files import new_file
 
@@ -138,3 +138,30 @@ def test_records_of_one_moment_keep_their_order() -> None:
 
     assert index.all() == minted
     assert len({record.path for record in minted}) == 3
+
+
+BYTE_PIECES = st.lists(st.sampled_from([b"", b"\n", b"a" * 7, "红\n".encode(), b"\xe7", b"x\r\ny"]))
+
+
+@given(BYTE_PIECES)
+def test_statistics_are_of_the_bytes_and_not_of_their_pieces(pieces: list[bytes]) -> None:
+    data = b"".join(pieces)
+    whole = file_stats([data])
+
+    piecewise = file_stats(pieces)
+
+    assert (piecewise.sha256, piecewise.utf8) == (whole.sha256, whole.utf8)
+    assert piecewise.newlines == whole.newlines
+    assert sum(whole.newlines) == data.count(b"\n")
+    assert whole.byte_size == len(data)
+
+
+@given(BYTE_PIECES)
+def test_no_line_is_longer_than_the_statistics_claim(pieces: list[bytes]) -> None:
+    longest = max(map(len, b"".join(pieces).split(b"\n")))
+
+    assert longest <= file_stats(pieces).longest_line <= longest + BLOCK
+
+
+def test_an_endless_line_is_measured_across_blocks() -> None:
+    assert file_stats([b"\n", b"x" * BLOCK, b"x" * BLOCK, b"\n"]).longest_line == 2 * BLOCK

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from creonowd.context_files import search_engines
-from creonowd.context_files.new_file import file_stats
+from creonowd.context_files.folder import file_stats
 from creonowd.context_files.patterns import compile_translated, translate
 from creonowd.context_files.search import (
     GrepRequest,

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from creonowd.context_files import patterns, search_engines
-from creonowd.context_files.new_file import file_stats
+from creonowd.context_files.folder import file_stats
 from creonowd.context_files.records import FileStats
 from creonowd.context_files.search_engines import (
     FILE_START,

@@ -26,7 +26,7 @@ from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.mcp import daemon_link
 from creonowd.mcp.agent_tools import TOOLS
-from creonowd.mcp.mcp_server import LOOK_AGAIN_SECONDS
+from creonowd.mcp.mcp_server import POLL_SECONDS
 from creonowd.settings import process_environment
 from testing.novels import SECRET, write_files
 
@@ -297,7 +297,7 @@ async def test_two_servers_share_one_daemon_and_outlive_each_other(root: Path) -
         async with connected(root, "auto", "--write") as first:
             lists = [(await one.list_tools()).tools for one in (first, second)]
             async with second.listen(resources_list_changed=True) as changes:
-                await anyio.sleep(LOOK_AGAIN_SECONDS + 1)
+                await anyio.sleep(POLL_SECONDS + 1)
                 await text(first, "context_put", content="from the first", hint="shared\nid")
                 change = await anext(aiter(changes))
             listed = await text(second, "context_list")
@@ -344,7 +344,7 @@ async def test_a_client_hears_of_progress_and_of_new_chapters(root: Path) -> Non
         while not heard.is_set():
             number += 1
             write_files(root, {f"chapters/{number + 6:02}.md": "# 新\n"})
-            with anyio.move_on_after(LOOK_AGAIN_SECONDS):
+            with anyio.move_on_after(POLL_SECONDS):
                 await heard.wait()
 
     assert steps == sorted(steps)

@@ -101,6 +101,24 @@ def test_only_the_last_latencies_are_kept() -> None:
     assert metrics.channels()["a"].p99_ms == 1.0
 
 
+async def test_who_waits_for_an_answer_sleeps_until_one_more_was_given() -> None:
+    metrics = Metrics()
+    woken_after: list[int] = []
+
+    async def wait() -> None:
+        await metrics.wait_for_answer(after=1)
+        woken_after.append(metrics.answered)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait)
+        for _ in range(3):
+            await anyio.wait_all_tasks_blocked()
+            metrics.start("a")
+            metrics.finish("a", 0.001, None)
+
+    assert woken_after == [2]
+
+
 def test_a_percentile_of_nothing_is_nothing() -> None:
     assert percentile([], 0.5) == 0.0
 

@@ -1,7 +1,6 @@
 """A table that a user brings counts its models exactly, or says plainly why it cannot."""
 
 import gzip
-import json
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -9,24 +8,10 @@ from typing import Any
 import pytest
 
 from creonowd.tokens import CountKind, KnownTables, Tokenizers
-from creonowd.tokens.tables import ENCODINGS, TableError, packaged_tables, published_table, verify
+from creonowd.tokens.tables import TableError, packaged_tables, published_table, verify
 from creonowd.tokens.tokenizer import ByteTokenizer
 from creonowd.tokens.user_tables import FOLDER, LARGEST_TABLE, list_tables, load_table
-
-BYTES = published_table([bytes([byte]) for byte in range(256)])
-PATTERN = ENCODINGS["qwen3"].pattern
-
-
-def write_table(
-    user_data: Path, name: str = "kimi_k3", table: bytes = BYTES, **description: Any
-) -> None:
-    """Write a table and its description as a user would."""
-    folder = user_data / FOLDER
-    folder.mkdir(exist_ok=True)
-    (folder / f"{name}.tiktoken.gz").write_bytes(gzip.compress(table))
-    usual = {"pat_str": PATTERN, "sha256": sha256(table).hexdigest(), "normalization": None}
-    text = json.dumps(usual | {"licence": "for people", "models": "Kimi K3"} | description)
-    (folder / f"{name}.json").write_text(text, encoding="utf-8")
+from tests.tokens.user_table_files import BYTES, write_table
 
 
 def problem_of(user_data: Path, name: str = "kimi_k3") -> str:

@@ -180,7 +180,7 @@ async def test_the_specification_is_answered_as_it_says(
 
 async def answer_to(line: Client, example: Example) -> Any:
     """Send an example and take what comes for it before the answer to a ping, and after."""
-    line.careless = True
+    line.accepts_repeated_replies = True
     await line.frame(example.sent.encode())
     wanted = example.answer
     if wanted is NOTHING:

@@ -57,7 +57,7 @@ async def test_any_stream_ends_in_replies_or_a_close(
     server: Server, stream: bytes, cut: int
 ) -> None:
     async with in_memory(server) as attacker:
-        attacker.careless = True
+        attacker.accepts_repeated_replies = True
         assert attacker.wire is not None
         for start in range(0, len(stream), cut):
             attacker.wire.connection.feed(stream[start : start + cut])
@@ -156,7 +156,7 @@ class TestSlowReaders:
                 if client.wire.paused:
                     break
                 if framing is Framing.WHOLE:
-                    connection.frame(PING)
+                    connection.feed_message(PING)
                 else:
                     connection.feed(PING + b"\n")
             held, paused = client.wire.buffered(), client.wire.paused
