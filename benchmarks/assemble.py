@@ -289,7 +289,7 @@ def _many_at_once(
         once = _count_seconds(results[len(results) // 2]["prompt"])
         _row(
             f"500 at once over 125 documents, {name}: p50 / p95 / p99",
-            f"{percentiles(ours.milliseconds)} ms; {_kept(results)}",
+            f"{percentiles(ours.milliseconds)} ms; {_outcome(results)}",
             "p95 < 1 s" if large else "p95 < 250, p99 < 500 ms",
             f"{percentiles(floor.milliseconds)} ms",
             percentile(ours.milliseconds, 0.95) / percentile(floor.milliseconds, 0.95),
@@ -328,7 +328,7 @@ def _crowd(server: Server, lines: list[bytes], folder: Path) -> Crowd:
     return Crowd(figures["milliseconds"], figures["pings"], client, spent, decoded)
 
 
-def _kept(results: list[Any]) -> str:
+def _outcome(results: list[Any]) -> str:
     within = all(result["tokenCount"] <= BUDGET for result in results)
     layers = sum(all(part["chunks"] for part in result["layers"].values()) for result in results)
     short = sum("UNAVAILABLE" in str(result["warnings"]) for result in results)

@@ -258,7 +258,7 @@ def replies_that_nobody_reads(target: Target) -> Tally:
 def batches_of_ones(target: Target) -> Tally:
     """Send ten megabytes of requests that are none."""
     batch = b"[" + b"1," * (LARGEST_MESSAGE // 2 - 2) + b"1]\n"
-    return _refused(target, [batch] * BATCHES)
+    return _count_refused(target, [batch] * BATCHES)
 
 
 def lists_in_an_untyped_field(target: Target) -> Tally:
@@ -267,17 +267,17 @@ def lists_in_an_untyped_field(target: Target) -> Tally:
     call = b'{"jsonrpc":"2.0","id":1,"method":"context:tool:compress","params":'
     payload = {"projectId": target.project_id, "tool": "x", "conversationId": "c"}
     fields = msgspec.json.encode(payload)[:-1] + b',"result":'
-    return _refused(target, [call + fields + lists + b"}}\n"] * BATCHES)
+    return _count_refused(target, [call + fields + lists + b"}}\n"] * BATCHES)
 
 
 def lone_surrogates(target: Target) -> Tally:
     """Send ten megabytes of halves of characters."""
     call = b'{"jsonrpc":"2.0","id":1,"method":"tokens:count","params":{"texts":["'
     halves = rb"\ud800" * (LARGEST_MESSAGE // 6 - 40)
-    return _refused(target, [call + halves + b'"]}}\n'] * BATCHES)
+    return _count_refused(target, [call + halves + b'"]}}\n'] * BATCHES)
 
 
-def _refused(target: Target, messages: list[bytes]) -> Tally:
+def _count_refused(target: Target, messages: list[bytes]) -> Tally:
     """Send messages as a page, and count those that get an error for a reply."""
     withstood = 0
     for message in messages:

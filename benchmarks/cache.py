@@ -143,8 +143,8 @@ class Author:
         yield "the same at 50 characters a minute: a call every 8 minutes", slow
         self._change_budget(**_budget(WIDE_TOKENS))
         for step in (24, 400):
-            said = f"a budget of {WIDE_TOKENS} tokens, a call every {step} characters"
-            yield said, list(self._typing(step))
+            title = f"a budget of {WIDE_TOKENS} tokens, a call every {step} characters"
+            yield title, list(self._typing(step))
         self._change_budget(kind="default", **_budget(USUAL_TOKENS))
         if quick:
             return
@@ -156,8 +156,8 @@ class Author:
     def small_sessions(self, language: str) -> Iterator[tuple[str, list[Call]]]:
         """Record sessions in a project with few rules and settings."""
         for step in (24, 60, 400):
-            said = f"a small project in {language}, a call every {step} characters"
-            yield said, list(self._typing(step))
+            title = f"a small project in {language}, a call every {step} characters"
+            yield title, list(self._typing(step))
 
     def long_sessions(self) -> Iterator[tuple[str, list[Call], list[Call]]]:
         """Record sessions with the default budget and with the one for long windows."""
@@ -246,8 +246,8 @@ def _print_session(name: str, calls: Sequence[Call]) -> None:
     tokens = sum(len(request.tokens) for request in ways["blocks"]) // len(calls)
     stable = _points(calls[0].result)["systemPrompt"]
     retrieved = sum(c.result["layers"]["retrieved"]["tokens"] for c in calls) // len(calls)
-    said = f"{len(calls)} calls of {tokens} tokens, {stable} of them system prompt"
-    print(f"\n{name}: {said}, {retrieved} retrieved\n")
+    title = f"{len(calls)} calls of {tokens} tokens, {stable} of them system prompt"
+    print(f"\n{name}: {title}, {retrieved} retrieved\n")
     print("| provider | " + " | ".join(f"{way}: read, price" for way in WAYS) + " |")
     print("|---|" + "---|" * len(WAYS))
     for provider in PROVIDERS:

@@ -51,7 +51,7 @@ class Line:
             assert "error" not in reply, reply
         return reply["result"]
 
-    def tell(self, method: str) -> None:
+    def notify(self, method: str) -> None:
         self._stdin.write(json.dumps({"jsonrpc": "2.0", "method": method}).encode() + b"\n")
         self._stdin.flush()
 
@@ -184,7 +184,7 @@ def _agents(place: Path) -> None:
                 line = Line(process)
                 line.call("initialize", **hello)
                 greeted.append(time.perf_counter() - started)
-                line.tell("notifications/initialized")
+                line.notify("notifications/initialized")
                 line.call("tools/list")
                 listed.append(time.perf_counter() - started)
                 line.call("tools/call", name="story_outline", arguments={})

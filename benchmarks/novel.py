@@ -1,4 +1,4 @@
-"""A project made of a novel for benchmarks, and the engine over that project.
+"""A project made of a novel for benchmarks, and the plan of an assembly in it.
 
 The large project has 120 chapters, 200 settings files and 500 constraints, about 60 000 tokens of
 candidates; the other has the size that the specification names.
@@ -11,23 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from creonowd.clock import SystemClock
-from creonowd.context.assemble import Assembly, assemble
 from creonowd.context.budget import BudgetProfile, LayerBudget, LayerBudgets, allowances_of
 from creonowd.context.plan import ContextRules, Plan, SkillNeeds, place
-from creonowd.context.result import AssembleResult, ModelTarget, answer
-from creonowd.context.stable_prefix import PrefixComparison
-from creonowd.context.text_tools import Memory, TextTools
 from creonowd.redaction import Redactor
-from creonowd.retrieval.project_index import Indexes
-from creonowd.sources.passage_source import Passages
-from creonowd.sources.project_files import ProjectSources
-from creonowd.tokens.tables import packaged_encoding
-from creonowd.tokens.tokenizer import BpeTokenizer
-from creonowd.workspace.constraints import Constraints
-from creonowd.workspace.creonow_tree import Tree
-from creonowd.workspace.projects import Project
-from creonowd.workspace.watcher import Watcher
 
 CHAPTERS = 120
 DOCUMENT = "chapters/042.md"
@@ -101,28 +87,6 @@ def write(path: Path, text: str) -> None:
 def to_json(value: Any) -> str:
     """Return JSON as a person would write it."""
     return json.dumps(value, ensure_ascii=False)
-
-
-class ProjectEngine:
-    """The engine over the files of a project, without a wire; a new one has nothing cached."""
-
-    def __init__(self, root: Path) -> None:
-        clock = SystemClock()
-        tree = Tree(clock)
-        self.project = Project(project_id="prj_bench", name="bench", root=root)
-        constraints = Constraints(tree, clock, REDACTOR)
-        unbuilt = Indexes(root / ".index", clock, Watcher(clock), lambda _project: {}, REDACTOR)
-        self.sources = ProjectSources(tree, constraints, Passages(unbuilt))
-        tokenizer = BpeTokenizer(packaged_encoding("o200k_base"))
-        self.instruments = TextTools(tokenizer, REDACTOR, Memory())
-
-    async def assemble(self, plan: Plan) -> Assembly:
-        """Assemble once."""
-        return await assemble(plan, self.sources.of(self.project), self.instruments)
-
-    async def answer(self, plan: Plan) -> AssembleResult:
-        """Assemble once and make the result that a channel returns."""
-        return answer(await self.assemble(plan), PrefixComparison(), ModelTarget(model="gpt-4o"))
 
 
 def make_plan(

@@ -182,8 +182,8 @@ def _row(work: Work, name: str, result: Result) -> str:
         tokenised,
         _exactness(result.packed, real),
         f"{fill:.1%}" + (f", {over} turns over" if over else ""),
-        f"{_reused([packed.prompt for packed in result.packed]):.1%}",
-        f"{_reused(result.stories):.1%}",
+        f"{_reused_share([packed.prompt for packed in result.packed]):.1%}",
+        f"{_reused_share(result.stories):.1%}",
         _evidence(work, result.packed[-1]),
     )
     return f"| {' | '.join(cells)} |"
@@ -201,7 +201,7 @@ def _exactness(packed: list[Packed], real: list[int]) -> str:
     return "0" if not any(off) else f"{min(off):+} to {max(off):+}"
 
 
-def _reused(texts: list[str]) -> float:
+def _reused_share(texts: list[str]) -> float:
     prompts = [text.encode() for text in texts]
     shared = sum(map(common_prefix, prompts, prompts[1:]))
     return shared / sum(map(len, prompts[1:]))
@@ -276,7 +276,7 @@ class Engine:
     def __init__(self, work: Work, budget: int) -> None:
         self._counted = _CountingEncoding()
         tokenizer = BpeTokenizer(cast("Any", self._counted))
-        self._instruments = TextTools(tokenizer, Redactor(), Memory())
+        self._tools = TextTools(tokenizer, Redactor(), Memory())
         chunks = [
             piece(Layer.RETRIEVED, chunk.id, chunk.text, score=chunk.score) for chunk in work.chunks
         ]
@@ -309,7 +309,7 @@ class Engine:
 
     def _assemble(self, text: str, sources: Sequence[Source]) -> AssembleResult:
         wanted = make_plan(text, len(text), self._budget)
-        made = self._loop.run_until_complete(assemble(wanted, sources, self._instruments))
+        made = self._loop.run_until_complete(assemble(wanted, sources, self._tools))
         return answer(made, PrefixComparison(), ModelTarget(model="gpt-4o"))
 
 

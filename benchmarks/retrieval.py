@@ -181,8 +181,8 @@ def _assemble(client: Client, root: Path, turn: int) -> tuple[float, bool]:
 
 def _wait(client: Client, root: Path) -> None:
     place = {"documentId": HERE, "cursorPosition": 0, "query": "雨", "limit": 1}
-    patient = {"wait": True, "_meta": {"timeoutMs": 600_000}}
-    client.request("context:retrieve", {"projectId": _project(client, root), **place, **patient})
+    waiting = {"wait": True, "_meta": {"timeoutMs": 600_000}}
+    client.request("context:retrieve", {"projectId": _project(client, root), **place, **waiting})
 
 
 def _project(client: Client, root: Path) -> Any:
@@ -238,11 +238,11 @@ def _updates(database: Database, root: Path, texts: dict[str, str]) -> list[floa
         inserted = f"\r\n　　她想起第{turn}夜的雨。\r\n"
         changed = texts[path][:half] + inserted + texts[path][half:]
         (root / path).write_bytes(changed.encode())
-        scene = IndexScope(
+        scope = IndexScope(
             root=root, now_ms=time.time_ns() // 1_000_000, open_documents={}, finder=Redactor()
         )
         began = time.perf_counter()
-        refresh(database, scene, lambda _done, _all: None, Event())
+        refresh(database, scope, lambda _done, _all: None, Event())
         times.append(time.perf_counter() - began)
     return times
 

@@ -254,14 +254,14 @@ def _new_chapters(author: Author) -> list[Row]:
         ended += last in reply["userContent"]
         layers = ("retrieved", "immediate")
         tokens.append(sum(reply["layers"][layer]["tokens"] for layer in layers))
-    told = f"{min(tokens)} – {max(tokens)}"
+    fewest_and_most = f"{min(tokens)} – {max(tokens)}"
     return [
         (
             "new chapters that begin with the end of the one before",
             f"{ended} of {len(numbers)}",
             "all",
         ),
-        ("tokens of the past in a new chapter's first prompt", told, "> 0"),
+        ("tokens of the past in a new chapter's first prompt", fewest_and_most, "> 0"),
     ]
 
 
@@ -299,11 +299,10 @@ def _kept_people(author: Author) -> str:
 def _constraint(author: Author) -> list[Row]:
     """Look for a constraint that ends with chapter 5, before and after that."""
     shown = [SECRET in author.prompt(number, 10)["systemPrompt"] for number in (3, 12)]
-    said = ["no", "yes"]
     return [
         (
             "a constraint `until: 5` in the prompt of chapter 3; of chapter 12",
-            "; ".join(said[one] for one in shown),
+            "; ".join("yes" if one else "no" for one in shown),
             "yes; no",
         )
     ]
@@ -325,7 +324,7 @@ def _writing(author: Author) -> list[Row]:
             prompts.append(reply["prompt"].encode())
             prefixes.add(reply["stablePrefixHash"])
         author.close(number)
-        share = _reused(prompts)
+        share = _reused_share(prompts)
         goal = "no worse" if start else "–"
         rows.append(
             (
@@ -346,7 +345,7 @@ def _ends(start: int, length: int) -> list[int]:
     return [end for end in ends if end <= length]
 
 
-def _reused(prompts: Sequence[bytes]) -> float:
+def _reused_share(prompts: Sequence[bytes]) -> float:
     same = sum(common_prefix(one, other) for one, other in pairwise(prompts))
     return same / sum(map(len, prompts[1:]))
 

@@ -1,4 +1,4 @@
-"""Requests to a real daemon over its socket: one, many at once, or one client's sequence of them.
+"""Requests to a real daemon over its socket: one, or one client's sequence of them.
 
 A `Ledger` keeps how each request ended, channel by channel.
 """
@@ -55,33 +55,6 @@ async def ask(socket: Path, method: str, params: dict[str, Any]) -> Any:
             buffer += await stream.receive(1 << 20)
     reply = msgspec.json.decode(buffer.partition(b"\n")[0])
     return reply["result"]
-
-
-async def burst(
-    socket: Path, method: str, payloads: list[dict[str, Any]], connections: int = 4
-) -> tuple[list[float], list[Any]]:
-    """Send all requests at once over a few connections; return milliseconds and replies."""
-    latencies: list[float] = []
-    replies: list[Any] = []
-
-    async def exchange(share: list[dict[str, Any]]) -> None:
-        async with await anyio.connect_unix(socket) as stream:
-            started = time.perf_counter()
-            await stream.send(b"".join(_request(n, method, each) for n, each in enumerate(share)))
-            buffer = b""
-            waiting = len(share)
-            while waiting:
-                buffer += await stream.receive(1 << 20)
-                *lines, buffer = buffer.split(b"\n")
-                for line in lines:
-                    latencies.append(1000 * (time.perf_counter() - started))
-                    replies.append(msgspec.json.decode(line))
-                    waiting -= 1
-
-    async with anyio.create_task_group() as group:
-        for number in range(connections):
-            group.start_soon(exchange, payloads[number::connections])
-    return latencies, replies
 
 
 def _request(number: int, method: str, params: dict[str, Any]) -> bytes:

@@ -21,7 +21,7 @@ export type Action =
 
 /** The back end that answers runs, without its key, and those that could. */
 export interface AiConfig {
-  /** Its name; `default` is the one that the settings describe by `aiProvider` and its kin. */
+  /** Its name; `default` is the one that the settings `aiProvider`, `aiModel` and so on describe. */
   backend: string;
   /** All that can be chosen. */
   backends: Array<BackendInfo>;
@@ -53,7 +53,7 @@ export interface AiConfig {
   keyOrigin?: string;
   /** What is missing if it is not `ready`, and what to do. */
   problem?: string;
-  /** What a local server said of its own window, as far as it was asked. */
+  /** What a local server reported of its own window; absent if it was not asked. */
   server?: ServerInfo;
 }
 
@@ -518,7 +518,7 @@ export interface ChapterInfo {
   decidedBy: OrderReason;
   /** Its length in code points, without front matter; absent if it cannot be read. */
   length?: number;
-  /** The number that its name bears; absent if it has none. */
+  /** The number in its name; absent if it has none. */
   chapter?: number;
 }
 
@@ -656,7 +656,7 @@ export interface CompressToolResult {
   projectId?: string | null;
   /** With it the full output becomes a context file of this conversation. */
   conversationId?: string | null;
-  /** The call's id; makes the context file repeatable. */
+  /** The call's id; the same id and result give the same context file. */
   toolCallId?: string | null;
 }
 
@@ -1064,7 +1064,7 @@ export interface CreonowChanged {
 export interface CreonowStatus {
   /** Whether the project has a `.creonow` folder. */
   exists: boolean;
-  /** Whether this connection is sent `context:creonow:changed` for it. */
+  /** Whether any connection watches it; `context:creonow:watch:start` starts that for this one. */
   watching: boolean;
   /** The project's folder as an absolute path; absent if there is no `.creonow`. */
   rootPath?: string;
@@ -1738,7 +1738,7 @@ export interface FragmentDetail {
   /** The part of a document that it repeats; with `show: coverage`. */
   document?: DocumentRange;
   /** What found a passage; with `show: why`. */
-  why?: Why;
+  why?: ScoreReasons;
 }
 
 /** Whose budget: a project's, or the default one if no project is named. */
@@ -1748,7 +1748,7 @@ export interface GetBudget {
 }
 
 /**
- * Of which back end; without one, of that which answers now.
+ * The back end to describe; without one, the one that answers now.
  *
  * With a project, its budget profile decides the model where the settings do not.
  */
@@ -2141,6 +2141,11 @@ export interface InspectContext {
    * @default []
    */
   show?: Array<ShownPart>;
+  /**
+   * Leave out of `trimEvidence` what is kept whole: the fragments say the same of it.
+   * @default false
+   */
+  brief?: boolean;
 }
 
 /** Who inspected, when, and whether `whatIf` changed anything. */
@@ -2538,13 +2543,13 @@ export interface LookAtTree {
   make?: boolean;
 }
 
-/** What the changes of one source cost: each made the stable prefix another one. */
+/** What the changes of one source cost: each of them changed the stable prefix. */
 export interface LostToChange {
   /** The file or source that changed. */
   sourceRef: string;
-  /** How many calls found another prefix because of it. */
+  /** How many calls had a changed prefix because of it. */
   calls: number;
-  /** How many tokens of prefixes had to be read anew. */
+  /** How many tokens of prefixes could not be read from the cache. */
   tokens: number;
   /** What that cost, in `currency`. */
   cost: number;
@@ -2952,7 +2957,7 @@ export interface ProbeResult {
   warnings: Array<WarningText>;
   /** The warnings in parts, in the same order: test `code`, show `message`. */
   notices: Array<Notice>;
-  /** What a local server says of itself; absent if it is none. */
+  /** What a local server reports of itself; absent if it is none. */
   server?: ServerInfo;
   /** Whether the model wrote anything; false if it only thought. Absent if it was not asked. */
   answered?: boolean;
@@ -3170,6 +3175,11 @@ export interface ReadDocument {
   projectId: string;
   /** The document's path below the project's folder, or the id of one that is open. */
   documentId: string;
+  /**
+   * Return the text of the file, although the document may be open with another one.
+   * @default false
+   */
+  onDisk?: boolean;
 }
 
 /** A project-relative path as the list gives it, such as `.creonow/settings/世界观.md`. */
@@ -3192,7 +3202,7 @@ export interface ReadHistory {
   before?: number | null;
 }
 
-/** A file of `.creonow`, or an ignore file, that the author wants to mend. */
+/** A file of `.creonow`, or an ignore file, that the author wants to correct. */
 export interface ReadNoteFile {
   /** Whose file. */
   projectId: string;
@@ -3398,7 +3408,7 @@ export interface RetrievedPassage {
   /** How well it fits, from 0 to 1. */
   score: number;
   /** What the score is made of. */
-  why: Why;
+  why: ScoreReasons;
   /** References of passages with nearly the same text, which are left out. */
   duplicates: Array<string>;
 }
@@ -3481,7 +3491,7 @@ export interface RuleFragment {
   kind: string;
   /** Its path below the project's folder. */
   path: string;
-  /** Its text, without secrets; JSON in its canonical form. */
+  /** Its text, without secrets. */
   content: string;
   /** When it was last changed, in milliseconds since 1970 (UTC). */
   updatedAtMs: number;
@@ -3489,7 +3499,7 @@ export interface RuleFragment {
 
 /** The rules in reading order; a file that cannot be used is in `errors` instead. */
 export interface Rules {
-  /** The rules as a prompt would have them, in that order. */
+  /** The rules in the order in which a prompt has them. */
   fragments: Array<RuleFragment>;
   /** The files that cannot be used; an assembly goes on without them and warns. */
   errors: Array<RuleError>;
@@ -3644,6 +3654,18 @@ export type Scope =
   /** Of one project, in its `.creonow/skills`. */
   | "project";
 
+/** What the score of a passage is made of. */
+export interface ScoreReasons {
+  /** What passage and query have in common, the weightiest first. */
+  terms: Array<TermShare>;
+  /** Names of the project's entities that occur in the passage. */
+  names: Array<string>;
+  /** How near its document stands before the current one in the order of the story, 1 being the same document; up to 15 % of the score. */
+  recency: number;
+  /** The author's sentence that alludes to the passage, if a single one does. */
+  sentence?: string;
+}
+
 /** Words of the document at the cursor; a Han character is one. */
 export interface SeenWords {
   /** Those that the model sees. */
@@ -3660,7 +3682,7 @@ export interface Selection {
   to: number;
 }
 
-/** What a local server says of a model. */
+/** What a local server reports of a model. */
 export interface ServerInfo {
   /** The program that serves it. */
   kind: ServerKind;
@@ -3670,7 +3692,7 @@ export interface ServerInfo {
   windowTokens?: number;
   /** The window that it could have. */
   largestWindowTokens?: number;
-  /** Whether it is a model that thinks before it writes; absent if the server does not say. */
+  /** Whether it is a model that thinks before it writes; absent if the server does not report it. */
   thinks?: boolean;
 }
 
@@ -4187,7 +4209,7 @@ export interface SyncDocument {
   text?: string | null;
   /** The `version` that `edits` change; CONFLICT if the daemon has another, then send the whole text. */
   baseVersion?: number | null;
-  /** The `revision` of `context:document:read` that `edits` change, instead of `baseVersion`: a page that saw a document with its secrets masked edits the document and not what it saw. */
+  /** The `revision` of `context:document:read` that `edits` change, instead of `baseVersion`: a page that was shown masked secrets edits the real text with it. */
   baseRevision?: string | null;
   /** Changes in order, each to what the one before has left. */
   edits?: Array<Edit> | null;
@@ -4251,7 +4273,7 @@ export interface ThreadInfo {
 /**
  * All threads, how many are `open` (those that are due or overdue included) and overdue.
  *
- * `unreadable` names the files that make no sense; an assembly warns why.
+ * `unreadable` names the files that are not valid; an assembly warns why.
  */
 export interface ThreadList {
   /** Every thread. */
@@ -4260,7 +4282,7 @@ export interface ThreadList {
   open: number;
   /** How many should have been resolved before the place. */
   overdue: number;
-  /** Files that make no sense; an assembly warns why. */
+  /** Files that are not valid; an assembly warns why. */
   unreadable: Array<string>;
 }
 
@@ -4560,13 +4582,13 @@ export type UsageKey =
   | "model"
   /** By project. */
   | "project"
-  /** By what for: `write` for skill runs, `judge` for verdicts, `summarise` for summaries. */
+  /** By what the call was for: `write` for skill runs, `judge` for verdicts, `summarise` for summaries. */
   | "purpose"
   /** By skill. */
   | "skill";
 
 /**
- * What calls used and cost. `lostTo` names the sources whose changes cost most, dearest first.
+ * What calls used and cost. `lostTo` names the sources whose changes cost most, the most expensive first.
  *
  * Prices hold for `pricesAsOf`; `<userData>/prices.json` replaces them.
  */
@@ -4577,7 +4599,7 @@ export interface UsageReport {
   groups: Array<UsageGroup>;
   /** The sums of all groups. */
   total: UsageSums;
-  /** The sources whose changes cost most, dearest first. */
+  /** The sources whose changes cost most, the most expensive first. */
   lostTo: Array<LostToChange>;
   /** The currency of every sum of money, such as `USD`. */
   currency: string;
@@ -4683,6 +4705,8 @@ export interface ViewerSkills {
 export interface ViewerTree {
   /** There is a `.creonow` folder now. */
   exists: boolean;
+  /** Whether `context:document:write` may change files and make new ones. */
+  documentWrites: boolean;
 }
 
 /** Where an output breaks a constraint, and how sure that is. */
@@ -4974,25 +4998,13 @@ export interface WhatIf {
   text?: string | null;
 }
 
-/** What the score of a passage is made of. */
-export interface Why {
-  /** What passage and query have in common, the weightiest first. */
-  terms: Array<TermShare>;
-  /** Names of the project's entities that occur in the passage. */
-  names: Array<string>;
-  /** How near its document stands before the current one in the order of the story, 1 being the same document; up to 15 % of the score. */
-  recency: number;
-  /** The author's sentence that alludes to the passage, if a single one does. */
-  sentence?: string;
-}
-
 /** Edits to a document on disk. */
 export interface WriteDocument {
   /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
   /** The document's path below the project's folder. */
   documentId: string;
-  /** The `revision` that the edits are made for; CONFLICT if the file has another text. */
+  /** The `revision` that the edits are made for; CONFLICT if the file has another text. Blank for a document that has no file yet: one is made, CONFLICT if there is one. */
   revision: string;
   /** Changes in order, each to what the one before has left. */
   edits: Array<Edit>;
@@ -5165,7 +5177,7 @@ export interface Channels {
   "context:document:read": { request: ReadDocument; result: DocumentContent };
   /** Store the text of an open document; after CONFLICT send the whole text. */
   "context:document:sync": { request: SyncDocument; result: SyncedDocument };
-  /** Change a document on disk, if the author allows that; what is not edited stays as it is. */
+  /** Change a document on disk or make one, if the author allows that; the rest stays as it is. */
   "context:document:write": { request: WriteDocument; result: WrittenDocument };
   /** Say whether the model knows something, and if not, why not and what would change that. */
   "context:explain": { request: ExplainContext; result: Explanation };
