@@ -64,6 +64,7 @@ from creonowd.sources.subjects import Subject, SubjectKind, plain, subjects_of
 from creonowd.storage import front_matter
 from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.text import decode_text, file_stem, join_lines
+from creonowd.tokens.boundaries import is_abbreviation, sentences
 from creonowd.workspace.creonow_tree import MEMORY, TERMINOLOGY_FILE, is_document, is_outline
 from creonowd.workspace.projects import Project
 
@@ -95,6 +96,11 @@ _LAYERS = {
     SubjectKind.THREAD: Layer.SETTINGS,
 }
 _RULE_SENTENCES = {Rule.SIZE_LIMIT: TOO_LARGE, Rule.NOT_MENTIONED: NOT_NAMED}
+_WORD_GAP = re.compile(r"\s+")
+# A line that ends in the middle of a sentence goes on in the next one.
+_LINE_BREAK = re.compile(
+    r"""(?<=[。！？…」』”.!?"'）)：:；;|])[ \t]*\r?\n|\n[ \t]*\r?\n|\n(?=[ \t]*[#>*|\-\d])"""
+)
 _LINES = re.compile(r"(.+)#L(\d{1,9})-L(\d{1,9})", re.DOTALL)
 _GENERAL = Wording("the general profile", "通用")
 _NO_QUESTION = Wording("`about` must not be blank.", "about 不能为空。")
@@ -302,17 +308,21 @@ class _Inquiry:
         """Return where in the project words stand that the prompt has not, or only as an input."""
         held = [one for one in self._decisions if not one.is_kept and pattern.search(one.text)]
         best = best_decision(held)
-        if best is not None:
-            yield self._decision_answer(best, words=about)
+        if best is not None and (match := pattern.search(best.text)) is not None:
+            quote = _excerpt(best.text, *match.span())
+            yield self._decision_answer(best, words=about, quote=quote)
         yield from self._in_documents(about, pattern, {id(one) for one in held})
         yield from self._in_files(pattern)
         if best is None:
             yield from self._in_ignored_files(about, pattern)
 
     def _in_prompt(self, pattern: re.Pattern[str]) -> Iterator[tuple[str, int, int]]:
-        """Return where words stand in the prompt, frame aside, with what they stand in."""
+        """Return where words stand in the prompt, frame aside, with what they stand in.
+
+        Summaries come last: a list of who occurs in a chapter says less than any other text.
+        """
         text = self._prompt.text
-        for span in self._prompt.spans:
+        for span in sorted(self._prompt.spans, key=lambda one: one.kind is PieceKind.SUMMARY):
             if span.kind is PieceKind.FRAME or not isinstance(span.source_ref, str):
                 continue
             for match in pattern.finditer(text, span.start, span.end):
@@ -337,9 +347,14 @@ class _Inquiry:
         return [QuotedPlace(start=at[start], end=at[end]) for start, end in listed]
 
     def _decision_answer(
-        self, decision: Decision, kind: SubjectKind | None = None, name: str = "", words: str = ""
+        self,
+        decision: Decision,
+        kind: SubjectKind | None = None,
+        name: str = "",
+        words: str = "",
+        quote: str = "",
     ) -> SubjectAnswer:
-        """Answer by the evidence on a candidate."""
+        """Answer by the evidence on a candidate; without a quote it is quoted from its beginning."""
         evidence, ref = decision.evidence, decision.evidence.source_ref
         piece = kind_of(decision, self._plan.document_id)
         kind = kind or _KINDS.get(piece, SubjectKind.PASSAGE)
@@ -352,7 +367,7 @@ class _Inquiry:
             "source_ref": ref,
             "rule": evidence.rule,
             "layer": evidence.layer,
-            "quote": _opening(decision.text) or UNSET,
+            "quote": quote or _opening(decision.text) or UNSET,
             **self._extent(decision),
         }
         shown = _quoted_name(self._visible(words)) if words else fields["name"]
@@ -768,12 +783,31 @@ def _opening(text: str) -> str:
 
 
 def _excerpt(text: str, start: int, end: int) -> str:
-    """Return the line around a place, not too much of it."""
-    first = text.rfind("\n", 0, start) + 1
-    last = text.find("\n", end)
-    last = len(text) if last < 0 else last
-    first = max(first, start - LONGEST_QUOTE // 2)
-    return join_lines(text[first : min(last, first + LONGEST_QUOTE)]).strip()
+    """Return the line around a place, however it is wrapped; of a long one whole sentences, else words."""
+    first = max(
+        (stop for _, stop in _breaks(text, max(0, start - LONGEST_QUOTE), start)), default=0
+    )
+    last = next((at for at, _ in _breaks(text, end, len(text))), len(text))
+    earliest = start - LONGEST_QUOTE // 2
+    if first < earliest:
+        words = (match.end() for match in _WORD_GAP.finditer(text, earliest, start))
+        first = next(_sentence_ends(text, earliest, start), next(words, earliest))
+    latest = max(end, first + LONGEST_QUOTE)
+    if latest < last:
+        gaps = (match.start() for match in _WORD_GAP.finditer(text, end, latest))
+        last = max(_sentence_ends(text, end, latest), default=max(gaps, default=latest))
+    return join_lines(text[first:last]).strip()
+
+
+def _breaks(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Return where lines end that do not go on in the next one."""
+    for match in _LINE_BREAK.finditer(text, start, end):
+        if not is_abbreviation(text, match.start()):
+            yield match.span()
+
+
+def _sentence_ends(text: str, start: int, end: int) -> Iterator[int]:
+    return (at for at in sentences(text, start, end) if not is_abbreviation(text, at))
 
 
 def _paragraph(text: str, start: int, end: int) -> str:

@@ -199,6 +199,47 @@ async def test_what_it_quotes_stands_in_the_prompt_where_it_says(
     assert answer["quote"] in shown["prompt"]["text"]
 
 
+async def test_words_in_what_is_left_out_are_quoted_with_their_sentence(
+    client: Client, story: Novel
+) -> None:
+    long = "井水很冷。" * 40 + "何婶在井边埋了一只铜匣。" + "井水很冷。" * 1500
+    story.put(".creonow/settings/井.md", f"---\nconfidence: 0.1\n---\n{long}")
+
+    out = await ask(client, story, "铜匣", skillId=None)
+
+    assert out["verdict"] == "left_out"
+    assert "何婶在井边埋了一只铜匣。" in out["quote"]
+    assert len(out["quote"]) <= 200
+    assert (out["quote"][:5], out["quote"][-1]) == ("井水很冷。", "。")
+
+
+async def test_a_sentence_that_is_wrapped_over_lines_is_quoted_whole(
+    client: Client, story: Novel
+) -> None:
+    story.put(
+        ".creonow/settings/ball.md",
+        "# The ball\n\nNobody was told by Mr.\nDarcy that his\nbrass casket lay\nin the well.\nIt rained.\n",
+    )
+
+    answer = await ask(client, story, "brass casket", skillId=None)
+
+    assert answer["quote"] == "Nobody was told by Mr. Darcy that his brass casket lay in the well."
+
+
+async def test_words_are_quoted_from_the_text_before_a_summary_of_it(
+    client: Client, story: Novel
+) -> None:
+    story.put("chapters/01.md", "# 一\n\n" + "沈砚把铜匣埋在井边。" * 30)
+    here = "# 三\n\n她想起铜匣，手指在桌沿停了很久。"
+    story.put("chapters/03.md", here)
+
+    answer = await ask(client, story, "铜匣", skillId=None, cursorPosition=len(here))
+
+    assert answer["verdict"] == "in"
+    assert answer["sourceRef"] != "synopsis"
+    assert "summary" not in answer["sourceRef"]
+
+
 async def test_what_is_left_out_says_its_rank_and_what_is_missing(
     client: Client, story: Novel
 ) -> None:
