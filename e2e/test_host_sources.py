@@ -16,7 +16,7 @@ import pytest
 
 from creonowd.testing.harness import Harness
 from testing.clients import PATIENCE, RpcError, environment
-from testing.novels import NovelFolder
+from testing.novels import NovelFolder, warnings_beside_index
 
 REPOSITORY = Path(__file__).parents[1]
 SENTENCE = "他推开门，雨还在下，檐水滴在石阶上，她没有抬头。\n"
@@ -122,7 +122,7 @@ def test_four_layers_are_assembled(novel: HostedNovel) -> None:
     ]
     assert order == sorted(order)
     assert refs(result, "retrieved") == {"chapters/03.md#summary", "memory:episode-1"}
-    assert result["warnings"] == ["SKILL_UNKNOWN"]
+    assert warnings_beside_index(result) == ["SKILL_UNKNOWN"]
 
 
 def test_a_host_that_answers_is_in_the_prompt(novel: HostedNovel) -> None:
@@ -194,7 +194,7 @@ def test_each_kind_of_host_has_its_own_warning(
     with novel.host("malformed_answer", GRAPH, **offer):
         result = novel.assemble()
 
-    assert result["warnings"] == ["SKILL_UNKNOWN", warning]
+    assert warnings_beside_index(result) == ["SKILL_UNKNOWN", warning]
     assert "苏晴没有抬头。" in result["userContent"]
 
 
@@ -297,8 +297,8 @@ def test_a_host_that_goes_away_is_missed_until_it_is_unregistered(novel: HostedN
     novel.harness.call("context:source:unregister", {"name": "过客"})
     after = novel.assemble()
     assert OF_THE_GRAPH in present["systemPrompt"]
-    assert absent["warnings"] == ["SKILL_UNKNOWN", KG_UNAVAILABLE]
-    assert after["warnings"] == ["SKILL_UNKNOWN"]
+    assert warnings_beside_index(absent) == ["SKILL_UNKNOWN", KG_UNAVAILABLE]
+    assert warnings_beside_index(after) == ["SKILL_UNKNOWN"]
     assert refs(absent, "rules") == set()
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "NovelFolder",
     "make_chat",
     "make_novel",
+    "warnings_beside_index",
     "write_files",
 ]
 
@@ -74,6 +75,11 @@ async def make_novel(
     write_files(root, {CHAPTER: TEXT} if files is None else files)
     project = await client.call("project:create", {"rootPath": str(root)})
     return Novel(client, root, project["projectId"], **cursor)
+
+
+def warnings_beside_index(result: Mapping[str, Any]) -> list[str]:
+    """Return what a result warns of, but for an index that a busy machine still builds."""
+    return [one for one in result["warnings"] if not one.startswith("RETRIEVAL_INDEXING")]
 
 
 class Chat:

@@ -25,7 +25,7 @@ from creonowd.workspace.projects import Project
 from testing.clients import Client, in_memory
 from testing.corpus import chinese, english
 from testing.logs import LogLines
-from testing.novels import Novel, make_novel
+from testing.novels import Novel, make_novel, warnings_beside_index
 from testing.sources import InMemorySource, piece
 
 SECRET = "sk-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv"
@@ -107,7 +107,7 @@ async def test_the_result_has_all_that_was_promised(client: Client, full_novel: 
     assert result["tokenCount"] == Tokenizers().load().count(result["prompt"])
     assert result["promptHash"] == hashlib.sha256(result["prompt"].encode()).hexdigest()
     assert result["assemblyOrder"] == ["rules", "settings", "retrieved", "immediate"]
-    assert result["warnings"] == ["SKILL_UNKNOWN"]
+    assert warnings_beside_index(result) == ["SKILL_UNKNOWN"]
     assert set(result["layers"]["rules"]) == {
         "tokens",
         "tokenCount",

@@ -7,7 +7,7 @@ import pytest
 
 from testing.clients import Client
 from testing.logs import LogLines
-from testing.novels import Novel
+from testing.novels import Novel, warnings_beside_index
 
 LINE = 900
 SENTENCE = "他推开门，雨还在下，檐水滴在石阶上，她没有抬头。"
@@ -64,7 +64,7 @@ async def test_within_the_line_everyone_is_injected(client: Client, novel: Novel
     )
     assert "type:" not in result["systemPrompt"]
     assert kept(result) == {"林远", "苏晴", "群像/船家"}
-    assert result["warnings"] == ["SKILL_UNKNOWN"]
+    assert warnings_beside_index(result) == ["SKILL_UNKNOWN"]
 
 
 @pytest.mark.requirement("CE-022", "CE-100")
