@@ -33,9 +33,12 @@ def lay_out_bridge(place: Path) -> Path:
 
 
 def lay_out_platform_package(folder: Path, place: Path) -> Path:
-    """Lay out `@creonow/daemon-PLATFORM` below a place and return its folder."""
-    platform = folder.parent.name
-    system, architecture, *_ = platform.split("-")
+    """Lay out `@creonow/daemon-PLATFORM` below a place and return its folder.
+
+    The name is the same whatever optional parts the folder has: it is the one the bridge looks for.
+    """
+    system, architecture, *_ = folder.parent.name.split("-")
+    platform = f"{system}-{architecture}"
     package = place / f"daemon-{platform}"
     shutil.rmtree(package, ignore_errors=True)
     # A hard link costs nothing; what npm packs is a copy anyway.
