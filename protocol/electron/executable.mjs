@@ -15,16 +15,28 @@ const PLATFORM_PACKAGE = `@creonow/daemon-${process.platform}-${process.arch}`;
  * (such as `@creonow/daemon-linux-x64`), else `CREONOW_DAEMON`, else on PATH.
  *
  * Returns its `path` and its `origin`, which of those it was. A name without a folder is looked up on
- * PATH. The DaemonError NOT_FOUND lists the places searched.
+ * PATH. The DaemonError NOT_FOUND says what was named and is no program, and lists the places searched.
  */
 export function findExecutable(option, environment = process.env, resources = process.resourcesPath, lookUp = findPackage) {
   const places = [...candidates(option, environment, resources, lookUp)];
   const found = places.find(({ path }) => isExecutable(path));
   if (found !== undefined) return found;
-  const message =
+  throw new DaemonError("NOT_FOUND", missing(option, environment, places), { looked: places.map(({ path }) => path) });
+}
+
+/** Say what is wrong with what was named, or what was expected where. */
+function missing(option, environment, places) {
+  const named = option || environment.CREONOW_DAEMON;
+  const expected = places.filter(({ origin }) => origin === "package").map(({ path }) => path);
+  const wrong = [
+    ...(named ? [`${option ? "\`executable\`" : "CREONOW_DAEMON"} names ${named}, which is no program that can be run`] : []),
+    ...expected.map((path) => `${PLATFORM_PACKAGE} is installed without ${path}; an app's archive must leave it unpacked`),
+  ];
+  if (wrong.length) return `creonowd was not found: ${wrong.join("; ")}.`;
+  return (
     "creonowd was not found; put it into the app's resources as creonowd/, install " +
-    `${PLATFORM_PACKAGE} or \`pip install creonowd\`, or name it in \`executable\` or CREONOW_DAEMON.`;
-  throw new DaemonError("NOT_FOUND", message, { looked: places.map(({ path }) => path) });
+    `${PLATFORM_PACKAGE} or \`pip install creonowd\`, or name it in \`executable\` or CREONOW_DAEMON.`
+  );
 }
 
 /** Return the user-data folder: `option`, else `CREONOW_USER_DATA_DIR`, else the daemon's own default. */
@@ -70,8 +82,8 @@ function findPackage(name) {
 }
 
 function namedPlaces(named, environment) {
-  if (isAbsolute(named) || /[\\/]/.test(named)) return [resolve(named)];
-  return onPath(WINDOWS && !/\.exe$/i.test(named) ? `${named}.exe` : named, environment);
+  const program = WINDOWS && !/\.exe$/i.test(named) ? `${named}.exe` : named;
+  return /[\\/]/.test(named) ? [resolve(program)] : onPath(program, environment);
 }
 
 function onPath(name, environment) {

@@ -59,6 +59,17 @@ test("a name in CREONOW_DAEMON that leads nowhere is an error, not a reason to t
   assert.throws(() => findExecutable(undefined, environment, undefined), { code: "NOT_FOUND" });
 });
 
+test("what was named in vain, and a package that lost its program, are said in the message, which is all that users see", () => {
+  const nowhere = join(tmpdir(), "no such daemon");
+  const packed = () => join(tmpdir(), "app.asar.unpacked");
+  const none = () => undefined;
+
+  assert.throws(() => findExecutable(nowhere, {}, undefined, none), { message: new RegExp(`\`executable\` names .*no such daemon`) });
+  assert.throws(() => findExecutable(undefined, { CREONOW_DAEMON: nowhere }, undefined, none), { message: /CREONOW_DAEMON names .*no such daemon/ });
+  assert.throws(() => findExecutable(undefined, { PATH: "" }, undefined, packed), { message: /is installed without .*app\.asar\.unpacked/ });
+  assert.throws(() => findExecutable(undefined, { PATH: "" }, undefined, none), { message: /install @creonow\/daemon-/ });
+});
+
 test("a folder or a file that cannot be run is not a daemon", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "creonow app "));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
