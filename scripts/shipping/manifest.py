@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import json
 import shutil
 import subprocess
 import sys
@@ -23,7 +24,11 @@ LICENCES = "licences"
 PYTHON_NAME = "CPython"
 BOOTLOADER = "pyinstaller"
 OURS = "creonowd"
-BLOCK = 1 << 20
+TABLES = "tokenizer-tables"
+TABLES_PLACE = PurePosixPath("creonowd/tokens/tables")
+VENDORED_PLACE = PurePosixPath("creonowd/viewer/static/vendor")
+UNKNOWN = "unknown"
+SEE_TEXT = "see its text"
 _TEXTS = ("LICEN", "COPYING", "NOTICE", "AUTHORS")
 
 
@@ -37,7 +42,11 @@ class PackedFile(Model):
 
 
 class Component(Model):
-    """Something that has an author, a version and a licence; its texts are in `licences/`."""
+    """Something that has an author, a version and a licence; its texts are in `licences/`.
+
+    A library of the system that no Debian package claims is there under its own name: what its
+    version and licence are has to be found out by whoever ships it.
+    """
 
     name: str
     version: str
@@ -107,6 +116,10 @@ def _owner(path: PurePosixPath, origin: Path | None) -> str:
     inside = PurePosixPath(_inside(path))
     if len(path.parts) == 1:
         return BOOTLOADER
+    if inside.parent == TABLES_PLACE:
+        return TABLES
+    if inside.parent == VENDORED_PLACE and inside.stem in _vendored():
+        return _vendored()[inside.stem]["package"]
     is_built_here = origin is not None and origin.parent == Path(__file__).parent
     if is_built_here or inside.parts[0] == OURS or inside.parts[0].startswith(f"{OURS}-"):
         return OURS
@@ -115,7 +128,14 @@ def _owner(path: PurePosixPath, origin: Path | None) -> str:
     for candidate in [*([origin] if origin else []), *candidates]:
         if name := _owners_of_files().get(candidate.resolve()):
             return name
-    return PYTHON_NAME
+    return origin.name if origin and _is_of_system(origin) else PYTHON_NAME
+
+
+@cache
+def _vendored() -> dict[str, dict[str, str]]:
+    """Return what the viewer's page brings along of others, by the stems of its files."""
+    listed = json.loads((ROOT / VENDORED_PLACE / "manifest.json").read_text(encoding="utf-8"))
+    return {PurePosixPath(one["file"]).stem: one for one in listed["packages"]}
 
 
 def _is_of_system(origin: Path) -> bool:
@@ -127,11 +147,11 @@ def _is_of_system(origin: Path) -> bool:
 @cache
 def _owners_of_files() -> dict[Path, str]:
     """Return whose each installed file is."""
-    return {
-        Path(str(one.locate_file(file))).resolve(): one.name
-        for one in distributions()
-        for file in one.files or ()
-    }
+    owners: dict[Path, str] = {}
+    for one in distributions():
+        name = one.name  # reads the metadata anew each time
+        owners |= {Path(str(one.locate_file(file))).resolve(): name for file in one.files or ()}
+    return owners
 
 
 def _system_packages(libraries: Iterable[Path]) -> dict[Path, str]:
@@ -158,17 +178,25 @@ def _system_packages(libraries: Iterable[Path]) -> dict[Path, str]:
 
 def _component(name: str, folder: Path) -> Component:
     if name == OURS:
-        texts = [ROOT / "LICENSE", ROOT / "creonowd" / "tokens" / "tables" / "NOTICE"]
-        return _make_component(folder, name, __version__, "MIT", texts)
+        return _make_component(folder, name, __version__, "MIT", [ROOT / "LICENSE"])
+    if name == TABLES:
+        texts = [ROOT / TABLES_PLACE / "NOTICE", ROOT / TABLES_PLACE / "LICENSE-APACHE"]
+        return _make_component(folder, name, SEE_TEXT, "MIT AND Apache-2.0", texts)
+    for stem, script in _vendored().items():
+        if name == script["package"]:
+            text = ROOT / VENDORED_PLACE / f"{stem}.LICENSE"
+            return _make_component(folder, name, script["version"], script["licence"], [text])
     if name == PYTHON_NAME:
         texts = _python_licences()
         return _make_component(folder, name, sys.version.split()[0], "PSF-2.0", texts)
     if name in {one.name for one in distributions()}:
         one = distribution(name)
         return _make_component(folder, name, one.version, _licence(one), _licence_texts(one))
-    version = _run("dpkg-query", "--show", "--showformat=${Version}\n", name).splitlines()[0]
     text = Path("/usr/share/doc", name, "copyright")
-    return _make_component(folder, name, version, "see its text", [text])
+    if not text.is_file():
+        return _make_component(folder, name, UNKNOWN, UNKNOWN, [])
+    version = _run("dpkg-query", "--show", "--showformat=${Version}\n", name).splitlines()[0]
+    return _make_component(folder, name, version, SEE_TEXT, [text])
 
 
 def _make_component(
@@ -201,7 +229,7 @@ def _licence(one: Distribution) -> str:
     classifiers: list[str] = fields("Classifier") or []
     classified = [line.rpartition(" :: ")[2] for line in classifiers if line.startswith("License")]
     first = named[0].strip().partition("\n")[0] if named else ""
-    return first or ", ".join(classified) or "see its text"
+    return first or ", ".join(classified) or SEE_TEXT
 
 
 def _licence_texts(one: Distribution) -> list[Path]:

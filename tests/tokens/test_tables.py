@@ -21,7 +21,7 @@ def test_every_table_ships_with_its_licence() -> None:
     notice = (packaged_tables() / "NOTICE").read_text(encoding="utf-8")
 
     tables = {*(f"{name}.tokens" for name in ENCODINGS), *(f"{name}.costs" for name in BOUNDS)}
-    assert names == {"NOTICE", *tables}
+    assert names == {"NOTICE", "LICENSE-APACHE", *tables}
     assert "MIT License" in notice
     assert "Apache-2.0" in notice
     assert {one.licence for one in ENCODINGS.values()} == {"MIT", "Apache-2.0"}
