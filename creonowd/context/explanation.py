@@ -161,7 +161,7 @@ class SubjectAnswer(Result):
     sentence: str
     """The answer as a sentence, in the connection's language."""
     remedies: list[Remedy]
-    """What would change it, the best first; none if it is in the prompt."""
+    """What would change it, the best first; none if all of it is in the prompt."""
     source_ref: str | UnsetType = UNSET
     """Where it stands; for a candidate the same as in `trimEvidence`."""
     document_id: str | UnsetType = UNSET

@@ -101,6 +101,7 @@ _WORD_GAP = re.compile(r"\s+")
 _LINE_BREAK = re.compile(
     r"""(?<=[。！？…」』”.!?"'）)：:；;|])[ \t]*\r?\n|\n[ \t]*\r?\n|\n(?=[ \t]*[#>*|\-\d])"""
 )
+_SIGNED = re.compile(r"""^["']?name["']?\s*:\s*["']?(.{1,200}?)["']?\s*,?\s*$""", re.MULTILINE)
 _LINES = re.compile(r"(.+)#L(\d{1,9})-L(\d{1,9})", re.DOTALL)
 _GENERAL = Wording("the general profile", "通用")
 _NO_QUESTION = Wording("`about` must not be blank.", "about 不能为空。")
@@ -233,9 +234,10 @@ class _Inquiry:
         if not found or found[0].verdict is not ExplainVerdict.IN:
             chapters = {one.source_ref for one in found if one.kind == SubjectKind.CHAPTER}
             found += (one for one in self._by_words(about) if _file_of(one) not in chapters)
-        unique = {(one.kind, one.source_ref, one.start): one for one in reversed(found)}
-        listed = list(reversed(unique.values()))
-        return listed or [self._nowhere(about)]
+        unique: dict[tuple[Any, ...], SubjectAnswer] = {}
+        for one in found:
+            unique.setdefault((one.kind, one.source_ref, one.start), one)
+        return list(unique.values()) or [self._nowhere(about)]
 
     def _by_reference(self, about: str) -> Iterator[SubjectAnswer]:
         named = [one for one in self._decisions if one.evidence.source_ref == about]
@@ -278,7 +280,7 @@ class _Inquiry:
 
     def _by_name(self, about: str) -> Iterator[SubjectAnswer]:
         name = plain(about)
-        called = [one for one in self._subjects if one.is_called(name)]
+        called = [one for one in self._subjects if one.is_called(name) or _is_signed(one, name)]
         yield from map(self._subject, called)
         if called:
             return
@@ -377,7 +379,7 @@ class _Inquiry:
             return SubjectAnswer(
                 **fields,
                 sentence=self._say(IS_SHORTENED if is_cut else IS_IN, shown),
-                remedies=[],
+                remedies=self._whole_remedies(decision) if is_cut else [],
                 trimmed=is_cut,
                 places=self._places((s.start, s.end) for s in spans),
             )
@@ -412,6 +414,21 @@ class _Inquiry:
             ahead=[self._ahead(one) for one in taken[:MOST_AHEAD]] or UNSET,
             line=UNSET if line is None else line,
             problem=UNSET if fault is None else self._problem(fault),
+        )
+
+    def _whole_remedies(self, decision: Decision) -> list[Remedy]:
+        """Return what would bring in all of a piece that is shortened."""
+        if decision.evidence.rule is Rule.SKILL_WINDOW:
+            return [Remedy(do=RemedyKind.WIDEN_WINDOW)]
+        missing = fits_with(self._assembly, decision)
+        return [] if missing is None else [self._more_room(missing)]
+
+    def _more_room(self, missing: int | None) -> Remedy:
+        allowances = self._plan.allowances
+        total = allowances.profile_total(allowances.total)
+        return Remedy(
+            do=RemedyKind.RAISE_BUDGET,
+            total_budget_tokens=UNSET if missing is None else total + missing,
         )
 
     def _ahead(self, decision: Decision) -> RankedAhead:
@@ -698,13 +715,8 @@ class _Inquiry:
         path = ref.partition("#")[0]
         named = words if subject is None else subject.names[0]
         name = self._visible(named) if named else UNSET
-        allowances = self._plan.allowances
-        total = allowances.profile_total(allowances.total)
         pin = Remedy(do=RemedyKind.PIN, source_ref=ref)
-        more = Remedy(
-            do=RemedyKind.RAISE_BUDGET,
-            total_budget_tokens=UNSET if missing is None else total + missing,
-        )
+        more = self._more_room(missing)
         mention = Remedy(do=RemedyKind.MENTION, name=name)
         always = Remedy(do=RemedyKind.SET_INJECT, path=path, inject=Inject.ALWAYS.value)
         skill = Remedy(do=RemedyKind.CHANGE_SKILL, need=UNSET if need is None else need)
@@ -714,7 +726,7 @@ class _Inquiry:
         pins = [pin] if kind not in fixed and decision and self._fits_pinned(decision) else []
         room = [more] if missing is not None else []
         by_cause: dict[Cause, list[Remedy]] = {
-            Cause.OVER_BUDGET: [*pins, *room] or ([mend] if subject else []),
+            Cause.OVER_BUDGET: [*pins, *room] or ([mend] if subject else [more]),
             Cause.TARGET: [*pins, Remedy(do=RemedyKind.CHANGE_SKILL)],
             Cause.OVER_LIMIT: pins or [mend],
             Cause.DUPLICATE: [],
@@ -745,6 +757,13 @@ class _Inquiry:
         ahead = ranked[: ranked.index(decision)]
         is_cut = not fragment.whole and len(fragment.text.split("\n\n")) > 1
         return is_cut or missing <= sum(one.evidence.before_tokens for one in ahead)
+
+
+def _is_signed(subject: Subject, name: str) -> bool:
+    """Return whether a file with a fault has this name in a header that cannot be read as a whole."""
+    if subject.problem is None:
+        return False
+    return any(plain(found) == name for found in _SIGNED.findall(subject.text))
 
 
 def _need_of(subject: Subject) -> Need:

@@ -1596,7 +1596,7 @@ export interface Explanation {
   name: string;
   /** The answer as a sentence, in the connection's language. */
   sentence: string;
-  /** What would change it, the best first; none if it is in the prompt. */
+  /** What would change it, the best first; none if all of it is in the prompt. */
   remedies: Array<Remedy>;
   /** Where it stands; for a candidate the same as in `trimEvidence`. */
   sourceRef?: string;
@@ -3994,7 +3994,7 @@ export interface SubjectAnswer {
   name: string;
   /** The answer as a sentence, in the connection's language. */
   sentence: string;
-  /** What would change it, the best first; none if it is in the prompt. */
+  /** What would change it, the best first; none if all of it is in the prompt. */
   remedies: Array<Remedy>;
   /** Where it stands; for a candidate the same as in `trimEvidence`. */
   sourceRef?: string;

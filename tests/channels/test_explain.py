@@ -160,6 +160,37 @@ async def follow(client: Client, story: Novel, remedy: dict[str, Any]) -> dict[s
     return changes.get(remedy["do"])
 
 
+async def test_what_is_called_so_comes_before_where_the_words_stand(
+    client: Client, story: Novel
+) -> None:
+    """A card that is not read is the answer, though a chapter and the card itself have the words."""
+    torn = "---\nname: 掌灯人\naliases: [一, 二\n---\n他死了。\n"
+    story.put(".creonow/characters/坏.md", torn)
+    story.put("chapters/02.md", "# 第二章\n\n旷野上，阿福找到了掌灯人。\n")
+    wait = {"documentId": "chapters/03.md", "cursorPosition": 0, "wait": True}
+    await client.call("context:retrieve", story.params | wait)
+
+    person, broken = [await ask(client, story, about) for about in ("阿福", "掌灯人")]
+
+    assert person["sourceRef"] == ".creonow/characters/阿福.md"
+    assert person["cause"] == "set_to_manual"
+    assert person["others"]
+    assert broken["sourceRef"] == ".creonow/characters/坏.md"
+    assert broken["cause"] == "broken_file"
+
+
+async def test_what_is_shortened_may_be_made_whole(client: Client, story: Novel) -> None:
+    story.put(".creonow/settings/井.md", "井水很冷。\n\n" * 800)
+    well = await ask(client, story, "井")
+    (room,) = well["remedies"]
+    enough = {"profile": {"totalBudgetTokens": room["totalBudgetTokens"]}}
+
+    whole = await ask(client, story, "井", whatIf=enough)
+
+    assert (well["verdict"], well["trimmed"], room["do"]) == ("in", True, "raise_budget")
+    assert (whole["verdict"], whole["trimmed"], whole["remedies"]) == ("in", False, [])
+
+
 async def test_no_other_skill_is_offered_for_what_is_still_to_come(
     client: Client, story: Novel
 ) -> None:
