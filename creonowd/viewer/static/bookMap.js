@@ -1,7 +1,7 @@
 // The book map: one bar per chapter, filled where the model sees it; people, places and threads beneath.
 
 import { byId, button, fill, h, patch } from "./dom.js";
-import { eye } from "./card.js";
+import { eye, showEye } from "./card.js";
 import { inspection } from "./inspection.js";
 import { string } from "./language.js";
 import { isIn, nameOf, piecesFrom } from "./pieces.js";
@@ -46,7 +46,8 @@ export function showMap() {
   patch(byId("chapters"), documents, { key: (one) => one.documentId, sign: (one) => JSON.stringify([one, longest, one.documentId === place.documentId, string("seen")]), render: (one) => chapter(one, longest) });
   byId("map").classList.toggle("many", documents.length > MANY);
   patch(byId("cast"), GROUPS.filter(([, kind]) => kind !== "thread" || ofKind(kind).length), { key: ([, kind]) => kind,
-    sign: ([title, kind]) => JSON.stringify([string(title), ...ofKind(kind).map((one) => [one, stateOf(one.sourceRef)])]), render: group });
+    sign: ([title, kind]) => JSON.stringify([string(title), ofKind(kind).length > 0]), render: group });
+  for (const [, kind] of GROUPS) showSubjects(kind);
   fill(byId("map-legend"), ...STATES.map((state) => h("span", {}, h("i", { class: `key ${state}` }), string(state))),
     documents.some(isTold) ? h("span", { class: "wide" }, h("i", { class: "told" }, "≈"), string("told")) : null);
   if (mustReveal) revealHere();
@@ -97,15 +98,33 @@ function positionAt({ clientX, detail }, track, length, isHere) {
 const ofKind = (kind) => map.subjects.filter((one) => one.kind === kind);
 
 function group([title, kind]) {
-  const rows = ofKind(kind).map((one) => {
-    const state = one.problem ? "problem" : stateOf(one.sourceRef);
-    return h("li", {}, h("button", { type: "button", class: "subject", "data-key": `subject:${one.sourceRef}`, onclick: (event) => signal("name", { sourceRef: one.sourceRef, from: event.currentTarget.getBoundingClientRect() }) },
-      h("i", { class: `mark ${state}`, "aria-hidden": "true" }), h("span", { class: "subject-name" }, nameOf(one)), h("span", { class: "unseen" }, ` (${string(state)})`)),
-    eye(one));
-  });
-  const empty = h("p", { class: "faint" }, string(`no ${kind}`), " ", button(string("writeOne"), () => signal("write-down", { kind, name: "" }), { class: "link" }));
-  return h("section", { class: "map-part", "data-group": kind }, h("h2", {}, string(title)), rows.length ? h("ul", { class: "subjects" }, ...rows) : empty);
+  const empty = () => h("p", { class: "faint" }, string(`no ${kind}`), " ", button(string("writeOne"), () => signal("write-down", { kind, name: "" }), { class: "link" }));
+  return h("section", { class: "map-part", "data-group": kind }, h("h2", {}, string(title)), ofKind(kind).length ? h("ul", { class: "subjects" }) : empty());
 }
+
+/** List what a group has, each with a mark that says whether the model has it. */
+function showSubjects(kind) {
+  const list = byId("cast").querySelector(`[data-group="${kind}"] ul`);
+  const marked = ofKind(kind).map((one) => ({ one, state: one.problem ? "problem" : stateOf(one.sourceRef) }));
+  if (list) patch(list, marked, { key: ({ one }) => one.sourceRef, sign: (item) => JSON.stringify([item, string("seen")]), render: subjectRow, update: updateRow });
+}
+
+function subjectRow({ one, state }) {
+  const open = h("button", { type: "button", class: "subject", "data-key": `subject:${one.sourceRef}`, onclick: () => signal("name", { sourceRef: one.sourceRef, from: open.getBoundingClientRect() }) }, ...inside(one, state));
+  return h("li", {}, open, eye(one));
+}
+
+/** Change a row in its place. */
+function updateRow(row, { one, state }) {
+  row.querySelector(".subject").replaceChildren(...inside(one, state));
+  const [before, now] = [row.querySelector(".eye"), eye(one)];
+  if (before && now) showEye(before, one);
+  else if (before) before.remove();
+  else if (now) row.append(now);
+  return row;
+}
+
+const inside = (one, state) => [h("i", { class: `mark ${state}`, "aria-hidden": "true" }), h("span", { class: "subject-name" }, nameOf(one)), h("span", { class: "unseen" }, ` (${string(state)})`)];
 
 /** Return whether the prompt has a source: `seen`, `left_out` or `never` considered. */
 export function stateOf(sourceRef) {

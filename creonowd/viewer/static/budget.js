@@ -48,16 +48,26 @@ export async function saveBudget(change) {
 /** Return what a budget is made of, so that it can be put back. */
 const contentsOf = ({ contextWindowTokens, systemPromptTokens, outputReserveTokens, layers }) => ({ contextWindowTokens, systemPromptTokens, outputReserveTokens, layers });
 
-/** Raise the total to so many tokens, and offer to undo that. */
+/** Raise the total to so many tokens, and offer to undo that. The total is what the prompt needs, so another's change of
+    the budget that came first is no reason to ask again. */
 export async function raiseBudget(total) {
-  const before = contentsOf(profile);
-  const answer = await saveBudget(windowFor(total));
+  let before = contentsOf(profile);
+  let answer = await saveBudget(windowFor(total));
+  if (isConflict(answer)) {
+    before = contentsOf(profile);
+    answer = await saveBudget(windowFor(total));
+  }
   if (!answer.ok) return toast(errorText(answer.error));
   signal("place", {});
-  return toast(string("budgetRaised", total), async () => {
-    await saveBudget(before);
-    signal("place", {});
-  });
+  return toast(string("budgetRaised", total), () => putBack(before));
+}
+
+const isConflict = ({ error }) => error?.code === "CONTEXT_BUDGET_CONFLICT";
+
+/** Undo a change of the budget. */
+async function putBack(before) {
+  await saveBudget(before);
+  signal("place", {});
 }
 
 /** Return the window that leaves so many tokens for the prompt. */
@@ -74,7 +84,7 @@ export function showBar() {
   const bar = h("div", { class: "bar", role: "group", "aria-label": string("budgetBar") },
     ...ORDER.map((name) => part(name, sizes[name], total)),
     ...holds(result, total), ...handles(sizes, total));
-  fill(box, head(result, total), bar, ghost ? ghostBar(total) : null, legend(sizes, result), whatIfRow());
+  fill(box, head(result, total), bar, ghost ? ghostBar() : null, legend(sizes, result), whatIfRow());
 }
 
 function head(result, total) {
@@ -199,23 +209,22 @@ async function keepThis() {
   const answer = await saveBudget(change);
   if (!answer.ok) return toast(errorText(answer.error));
   suppose(null);
-  return toast(string("budgetKept"), async () => {
-    await saveBudget(before);
-    signal("place", {});
-  });
+  return toast(string("budgetKept"), () => putBack(before));
 }
 
-/** Show what a pin would do while the author points at it; returns the handlers for its button. */
-export function previewOf(sourceRef) {
+/** Show what a change would do while the author points at its button; returns the handlers for it. `changes` returns the
+    fields of a request that would be different. */
+export function previewOf(changes) {
   let timer = 0;
   const show = () => {
     clearTimeout(timer);
     timer = setTimeout(async () => {
       asked += 1;
       const mine = asked;
-      const result = await preview({ pinned: [...place.pinned, sourceRef] });
+      const result = await preview(changes());
       if (mine !== asked || !result) return;
-      ghost = { result, leaving: leaving(inspection.shown.result, result) };
+      const { result: now } = inspection.shown;
+      ghost = { result, coming: missingFrom(now, result), leaving: missingFrom(result, now) };
       showBar();
     }, HOVER_MS);
   };
@@ -229,14 +238,22 @@ export function previewOf(sourceRef) {
   return { onmouseenter: show, onfocus: show, onmouseleave: hide, onblur: hide };
 }
 
-/** Return the names of the pieces that are in one prompt and not in another. */
-function leaving(before, after) {
-  const stay = new Set(piecesOf(after).filter(isIn).map((one) => one.sourceRef));
-  return [...new Set(piecesOf(before).filter((one) => isIn(one) && !stay.has(one.sourceRef)).map((one) => (one.kind === "passage" ? string("passageOf", nameOf(one)) : nameOf(one))))];
+/** Return the requests that pin a source, take its pin away, give the prompt so many tokens, or read the whole chapter. */
+export const withPin = (sourceRef) => () => ({ pinned: [...place.pinned, sourceRef] });
+export const withoutPin = (sourceRef) => () => ({ pinned: place.pinned.filter((one) => one !== sourceRef) });
+export const withTotal = (tokens) => () => ({ whatIf: { profile: { ...supposed(), totalBudgetTokens: tokens } } });
+export const withSkill = (skillId) => () => ({ skillId });
+
+/** Return the names of the pieces that one prompt lacks and another has. */
+function missingFrom(one, other) {
+  const known = new Set(piecesOf(one).filter(isIn).map((piece) => piece.sourceRef));
+  const missing = piecesOf(other).filter((piece) => isIn(piece) && !known.has(piece.sourceRef));
+  return [...new Set(missing.map((piece) => (piece.kind === "passage" ? string("passageOf", nameOf(piece)) : nameOf(piece))))];
 }
 
-function ghostBar(total) {
-  const { result, leaving: names } = ghost;
+function ghostBar() {
+  const { result, coming, leaving } = ghost;
+  const total = result.totals.budgetTokens;
   const sizes = sizesOf(result);
   const parts = ORDER.map((name) => {
     const made = h("span", { class: `part ${name}` });
@@ -245,9 +262,11 @@ function ghostBar(total) {
   });
   const rest = h("span", { class: "part free" });
   rest.style.flexGrow = String(Math.max(0, total - result.totals.tokenCount) / total);
-  const shown = names.length > 3 ? [...names.slice(0, 3), string("andMore", names.length - 3)] : names;
-  return h("div", { class: "ghost", id: "ghost" }, h("div", { class: "bar ghost-bar", "aria-hidden": "true" }, ...parts, rest),
-    h("p", {}, names.length ? string("wouldLeave", listing(shown)) : string("nothingLeaves")));
+  const few = (names) => listing(names.length > 3 ? [...names.slice(0, 3), string("andMore", names.length - 3)] : names);
+  return h("div", { class: "ghost", id: "ghost", role: "status" }, h("p", { class: "number" }, string("budgetUsed", result.totals.tokenCount, total)),
+    h("div", { class: "bar ghost-bar", "aria-hidden": "true" }, ...parts, rest),
+    coming.length ? h("p", {}, string("wouldCome", few(coming))) : null,
+    h("p", {}, leaving.length ? string("wouldLeave", few(leaving)) : string("nothingLeaves")));
 }
 
 /** A prompt that cannot be made: how far it goes over, and what weighs most. */
@@ -324,12 +343,14 @@ async function save(event, box) {
   event.preventDefault();
   const layers = Object.fromEntries(LAYERS.map((name) => [name, { ratio: value(`${name}.ratio`), minimumTokens: value(`${name}.minimumTokens`) }]));
   const change = { layers, ...Object.fromEntries(Object.keys(TOTALS).map((key) => [key, value(key)])) };
+  const before = contentsOf(profile);
   const answer = await saveBudget(change);
   if (answer.ok) drafts = {};
-  const isConflict = answer.error?.code === "CONTEXT_BUDGET_CONFLICT";
-  message = answer.ok ? { text: () => string("saved"), tone: "good" } : { text: () => (isConflict ? string("conflict") : errorText(answer.error)), tone: "bad" };
+  message = answer.ok ? { text: () => string("saved"), tone: "good" } : { text: () => (isConflict(answer) ? string("conflict") : errorText(answer.error)), tone: "bad" };
   showBudgetForm(box);
-  if (answer.ok) signal("place", {});
+  if (!answer.ok) return;
+  signal("place", {});
+  toast(string("budgetKept"), () => putBack(before));
 }
 
 when(["inspected", "failed", "language"], () => showBar());

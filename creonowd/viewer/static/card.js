@@ -20,13 +20,25 @@ let shown = null;
 let opener = null;
 
 /** Make the button that shows when a person or a note comes into prompts, and cycles to the next way. */
-export function eye({ kind, sourceRef, name, inject, revision, problem }) {
+export function eye(subject) {
+  const { kind, inject, problem } = subject;
   if (problem || !inject || !["person", "note"].includes(kind)) return null;
-  const next = MODES[(MODES.indexOf(inject) + 1) % MODES.length];
-  const label = string("eyeLabel", name, string(`inject ${inject}`), string(`inject ${next}`));
-  return h("button", { type: "button", class: `eye ${inject}`, "data-key": `eye:${sourceRef}`, "data-inject": inject, "data-revision": revision, "aria-label": label, title: label,
-    onclick: () => setMode({ sourceRef, name, revision }, next) }, drawing(inject));
+  const made = h("button", { type: "button", onclick: () => setMode(made.subject, after(made.subject.inject)) });
+  return showEye(made, subject);
 }
+
+/** Show in an eye what is so now. */
+export function showEye(made, subject) {
+  const { sourceRef, name, inject, revision } = subject;
+  const label = string("eyeLabel", name, string(`inject ${inject}`), string(`inject ${after(inject)}`));
+  const said = { class: `eye ${inject}`, "data-key": `eye:${sourceRef}`, "data-inject": inject, "data-revision": revision, "aria-label": label, title: label };
+  for (const [attribute, value] of Object.entries(said)) made.setAttribute(attribute, value);
+  made.replaceChildren(drawing(inject));
+  made.subject = subject;
+  return made;
+}
+
+const after = (inject) => MODES[(MODES.indexOf(inject) + 1) % MODES.length];
 
 /** Draw an eye: open, half open, a mere outline, or struck out. */
 function drawing(inject) {
@@ -74,7 +86,8 @@ function showCard() {
     h("header", {}, h("h3", {}, h("i", { class: `mark ${state}`, "aria-hidden": "true" }), name), subject ? eye(subject) : null,
       button("×", closeCard, { class: "close", "aria-label": string("close"), "data-key": "card:close" })),
     subject?.aliases?.length ? h("p", { class: "faint" }, string("alsoCalled", subject.aliases.join(" · "))) : null,
-    h("p", { class: `card-state ${state}` }, subject?.problem ?? string(`card ${state}`), piece && state !== "seen" ? ` ${whyOf(piece, result)}` : ""),
+    h("p", { class: `card-state ${state}` }, subject?.problem ?? string(`card ${state}`)),
+    piece && state === "left_out" ? h("p", { class: "faint" }, whyOf(piece, result)) : null,
     piece?.content ? h("div", { class: "piece-text", tabindex: "0", role: "group", "aria-label": name }, ...withBars(piece.content)) : null,
     h("p", { class: "piece-foot" }, h("code", { class: "path" }, fileOf({ sourceRef })),
       button(string("askAbout"), then(() => signal("ask", sourceRef)), { class: "link", "data-key": "card:ask" }),

@@ -62,14 +62,15 @@ export const byKey = (key, within = document) => [...within.querySelectorAll("[d
 
 /** Show a list, each item by its key: what did not change stays the very same element.
 
-    So focus, scroll and selection stay where they are. `sign` is all that an item's element depends on. */
-export function patch(element, items, { key, sign, render }) {
+    So focus, scroll and selection stay where they are. `sign` is all that an item's element depends on. With `update` an
+    element that is there is changed and not replaced: a key or a button may be down on it. */
+export function patch(element, items, { key, sign, render, update }) {
   const before = new Map([...element.children].filter((one) => one.dataset.key).map((one) => [one.dataset.key, one]));
   const wanted = items.map((item) => {
     const [name, signature] = [key(item), sign(item)];
     const old = before.get(name);
     if (old && old.signature === signature) return old;
-    const made = render(item);
+    const made = old && update ? update(old, item) : render(item);
     made.dataset.key = name;
     made.signature = signature;
     return made;

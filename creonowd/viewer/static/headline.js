@@ -28,8 +28,10 @@ export function showHeadline() {
     () => [secrets(result), cost(result), ...notices(result)]);
 }
 
-/** Make a part of the sentence a link; unlike a button it breaks across lines as text does. */
-const link = (text, work) => h("a", { class: "link", href: address(), onclick: (event) => {
+const SHORT = 14;
+
+/** Make a part of the sentence a link; unlike a button it breaks across lines as text does, unless it is short. */
+const link = (text, work) => h("a", { class: text.length < SHORT ? "link short" : "link", href: address(), onclick: (event) => {
   event.preventDefault();
   work();
 } }, text);

@@ -101,7 +101,8 @@ export async function wholeEvidence() {
 
 /** Ask what would be, and show nothing of it; null if that cannot be. */
 export async function preview(changes) {
-  const answer = await invoke("context:inspect", { ...request(), ...changes, whatIf: { ...inspection.whatIf }, show: [] });
+  const whatIf = { ...inspection.whatIf, ...changes.whatIf };
+  const answer = await invoke("context:inspect", { ...request(), ...changes, whatIf, show: [] });
   return answer.ok ? answer.data : null;
 }
 

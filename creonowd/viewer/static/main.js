@@ -9,26 +9,27 @@ import { closeDrawer, listenToDrawer } from "./drawer.js";
 import "./headline.js";
 import { clear, inspection, isIndexing, prepare, refresh } from "./inspection.js";
 import { errorText, loadCodes, locale, string, switchLanguage, translatePage } from "./language.js";
-import { findInText, focusText, hasFocus, makeManuscript, showCoverage, showNames, translateText } from "./manuscript.js";
+import { findInText, focusText, hasFocus, makeManuscript, scrollText, showCoverage, showNames, topOfText, translateText } from "./manuscript.js";
 import { fileChanged, isScratch, openDocument, resend, sendTyped } from "./openDocument.js";
 import { listenToPanes } from "./panes.js";
 import { walk } from "./pieceList.js";
 import { pieceOf } from "./pieces.js";
-import { go, place, writeAddress } from "./place.js";
-import { askField, listenToQuestion } from "./question.js";
+import { go, place, rememberView, writeAddress } from "./place.js";
+import { askField, listenToQuestion, resume } from "./question.js";
 import { initialize, invoke, on } from "./rpc.js";
 import { loadRules } from "./rules.js";
 import { enableRun, listenToRun, loadSkills, run } from "./run.js";
 import { signal, when } from "./signals.js";
 import { listenToStates, setState, showStates } from "./states.js";
 import { listenToTabs, openTab, showPiece } from "./tabs.js";
-import { toast, undoLast } from "./undo.js";
+import { forgetDone, toast, undoLast } from "./undo.js";
 
 const INDEX_MS = 600;
 const RULES = ".creonow/rules/constraints.json";
 let openProjectId = "";
 let reportedTotal = 0;
-let wantedPiece = "";
+let wanted = null;
+let viewBefore = history.state; // what was in view before a reload
 let initial = {};
 let indexTimer = 0;
 
@@ -64,10 +65,12 @@ async function openProject(projectId, from = {}) {
     if (!isScratch()) await fileChanged();
     refresh("elsewhere");
   } else {
-    wantedPiece = place.piece;
+    wanted = { piece: place.piece, about: place.about, view: viewBefore };
+    viewBefore = null;
     await loadDocuments(from);
   }
   openTab(place.tab);
+  signal("pane", place.pane);
   writeAddress();
 }
 
@@ -75,6 +78,7 @@ async function leaveProject() {
   if (openProjectId) await invoke("context:creonow:watch:stop", { projectId: openProjectId });
   clear();
   clearMap();
+  forgetDone();
   if (openProjectId) Object.assign(place, { documentId: "", cursor: 0, anchor: 0, pinned: [], piece: "" });
 }
 
@@ -143,13 +147,23 @@ function showSource(sourceRef) {
   return openDocument(sourceRef.replace(/#.*$/, ""));
 }
 
-/** Open the piece of the address once it is known. */
+/** Come back to what the address names once it is known: the question, the piece, and what was in view. */
 function openWanted() {
-  if (!wantedPiece) return;
-  const piece = wantedPiece;
-  wantedPiece = "";
-  showPiece(piece);
+  if (!wanted) return;
+  const { piece, about, view } = wanted;
+  const { pane } = place;
+  wanted = null;
+  if (about) resume(about);
+  if (piece) showPiece(piece);
+  if (view?.documentId === place.documentId) {
+    scrollText(view.top);
+    if (view.tab === place.tab) byId(place.tab).scrollTop = view.listTop;
+  }
+  signal("pane", pane);
 }
+
+/** What is in view, so that a reload comes back to it. */
+const currentView = () => ({ documentId: place.documentId, top: topOfText(), tab: place.tab, listTop: byId(place.tab).scrollTop });
 
 /** Show the whole page in the current language. */
 function translate() {
@@ -245,6 +259,7 @@ function find() {
 }
 
 prepare(sendTyped);
+rememberView(currentView);
 listenToPanes();
 initial = readAddress();
 await loadCodes();

@@ -1,6 +1,6 @@
 // The manuscript in an editor: a real caret and selection, what the model does not see dimmed, known names underlined.
 
-import { defaultKeymap, history, historyKeymap, undo } from "@codemirror/commands";
+import { defaultKeymap, history, historyKeymap, invertedEffects } from "@codemirror/commands";
 import { openSearchPanel, search, searchKeymap } from "@codemirror/search";
 import { Annotation, Compartment, EditorState, StateEffect, StateField } from "@codemirror/state";
 import { Decoration, drawSelection, EditorView, keymap, WidgetType } from "@codemirror/view";
@@ -14,6 +14,8 @@ const setCoverage = StateEffect.define();
 const setNames = StateEffect.define();
 const setAnswer = StateEffect.define();
 const setReturns = StateEffect.define();
+/** An answer that the author takes into the text, or out of it again; it is part of what can be undone there. */
+const setTaken = StateEffect.define({ map: (taken, changes) => ({ ...taken, ...moved(taken, changes) }) });
 const wording = new Compartment();
 
 let view = null;
@@ -54,10 +56,28 @@ const names = marks(setNames, (found, state) => Decoration.set(
     .filter(({ from, to }) => from < to && to <= state.doc.length)
     .map(({ from, to, state: seen, sourceRef }) => Decoration.mark({
       class: `name ${seen}`,
-      attributes: { "data-source": sourceRef },
+      attributes: { "data-source": sourceRef, title: string("openCard") },
     }).range(from, to)),
   true,
 ));
+
+/** Return where a range lies after changes; what is typed at its edges is no part of it. */
+function moved(range, changes) {
+  const from = changes.mapPos(range.from, 1);
+  return { from, to: Math.max(from, changes.mapPos(range.to, -1)) };
+}
+
+/** Where answers stand that were taken, with what stood there before. */
+const takenAnswers = StateField.define({
+  create: () => [],
+  update: (value, transaction) => {
+    const kept = value.map((one) => ({ ...one, ...moved(one, transaction.changes) }));
+    return transaction.effects.filter((effect) => effect.is(setTaken)).reduce((all, { value: one }) => [...all.filter(({ runId }) => runId !== one.runId), ...(one.isTaken ? [one] : [])], kept);
+  },
+});
+
+/** Undoing in the text also undoes that an answer was taken, and redoing takes it again. */
+const takenIsUndone = invertedEffects.of(({ effects }) => effects.filter((one) => one.is(setTaken)).map(({ value }) => setTaken.of({ ...value, isTaken: !value.isTaken })));
 
 /** The answer of a run moves with the text around it; what it would replace is struck out. */
 const answers = StateField.define({
@@ -176,9 +196,9 @@ function stateOf(text, { anchor = 0, cursor = 0, isLocked = false } = {}) {
       wording.of(phrases()), history(), drawSelection(), search({ top: true }), EditorView.lineWrapping,
       EditorState.readOnly.of(isLocked),
       keymap.of([{ key: "Alt-Enter", run: openName }, ...searchKeymap, ...historyKeymap, ...defaultKeymap]),
-      returns.init(() => positions), coverage, names, answers, THEME,
+      returns.init(() => positions), coverage, names, answers, takenAnswers, takenIsUndone, THEME,
       EditorView.updateListener.of(updated),
-      EditorView.domEventHandlers({ click: clicked }),
+      EditorView.domEventHandlers({ click: clicked, scroll: () => signal("scrolled") }),
     ],
   });
 }
@@ -186,6 +206,7 @@ function stateOf(text, { anchor = 0, cursor = 0, isLocked = false } = {}) {
 function updated(update) {
   const isOutside = update.transactions.some((one) => one.annotation(fromOutside));
   if (isOutside) return;
+  for (const { value } of update.transactions.flatMap((one) => one.effects).filter((one) => one.is(setTaken))) signal("taken", value);
   if (update.docChanged) signal("typed", { changes: update.changes, before: update.startState });
   if (update.selectionSet || update.docChanged) signal("caret", caret());
 }
@@ -276,15 +297,31 @@ export function revealAnswer() {
   answerElement()?.scrollIntoView({ block: "nearest" });
 }
 
-/** Write the answer into the text where it is shown, as if the author had typed it. */
-export function takeAnswer(text) {
+/** Write the answer of a run into the text where it is shown, as if the author had typed it. */
+export function takeAnswer(text, runId) {
   const { from, to } = spot(view.state.field(answers)) ?? view.state.selection.main;
-  view.dispatch({ changes: { from, to, insert: text }, selection: { anchor: from + text.length }, effects: setAnswer.of(null), userEvent: "input.complete" });
+  const taken = { runId, isTaken: true, from, to: from + text.length, before: view.state.sliceDoc(from, to) };
+  view.dispatch({ changes: { from, to, insert: text }, selection: { anchor: taken.to }, effects: [setAnswer.of(null), setTaken.of(taken)], userEvent: "input.complete" });
   view.focus();
 }
 
-/** Undo what was typed last. */
-export const undoTyping = () => undo(view);
+/** Take an answer out of the text again, whatever was typed since; returns whether it stands here. */
+export function untakeAnswer(runId) {
+  const taken = view.state.field(takenAnswers).find((one) => one.runId === runId);
+  if (!taken) return false;
+  const { from, to, before } = taken;
+  view.dispatch({ changes: { from, to, insert: before }, effects: setTaken.of({ ...taken, to: from + before.length, isTaken: false }), userEvent: "delete" });
+  return true;
+}
+
+/** Return the position of the text that is at the top of the view. */
+export const topOfText = () => toFile(view.state, view.lineBlockAtHeight(view.scrollDOM.scrollTop).from);
+
+/** Bring a position of the text to the top of the view. */
+export function scrollText(top) {
+  const at = Math.min(view.state.doc.length, toEditor(view.state, top));
+  view.dispatch({ effects: EditorView.scrollIntoView(at, { y: "start" }) });
+}
 
 /** Bring the caret into view with most of the room above it, where the text is that led to it. */
 function revealCaret() {

@@ -28,7 +28,7 @@ export async function openDocument(documentId, { cursor, anchor = cursor } = {})
   await putDraftAway();
   const answer = await invoke("context:document:read", { projectId, documentId });
   const draft = drafts.get(keyOf({ projectId, documentId }));
-  if (draft && answer.ok) return openDraft(draft, answer.data, { cursor, anchor });
+  if (draft && (answer.ok || draft.isNew)) return openDraft(draft, answer.data, { cursor, anchor });
   Object.assign(open, { projectId, documentId, ...FRESH, ...(answer.ok ? { base: answer.data } : { problem: answer.error }), unsent: [], edits: [] });
   const text = answer.ok ? answer.data.text : "";
   const at = Math.min(cursor ?? text.length, text.length);
@@ -48,7 +48,7 @@ const keyOf = ({ projectId, documentId }) => `${projectId} ${documentId}`;
 async function openDraft(draft, file, { cursor, anchor }) {
   drafts.delete(keyOf(draft));
   const { text, ...kept } = draft;
-  Object.assign(open, kept, { version: 0, synced: 0, unsent: [], movedOn: file.revision !== draft.base.revision });
+  Object.assign(open, kept, { version: 0, synced: 0, unsent: [], movedOn: !draft.isNew && file.revision !== draft.base.revision });
   setText(text);
   if (cursor !== undefined) select(anchor, cursor);
   await sendTyped();
@@ -64,13 +64,31 @@ export function beginDocument(documentId, writable) {
   showHead();
 }
 
-/** Drop what was typed and show the file again. */
+/** Drop what was typed and show the file again; until the page is left that can be undone. */
 export async function discardScratch() {
+  await sendTyped();
+  const dropped = { ...open, text: textState() };
   await closeScratch();
   Object.assign(open, { edits: [], unsent: [] });
-  if (open.isNew) return closeNew();
-  await openDocument(open.documentId, caret());
+  if (open.isNew) closeNew();
+  else {
+    await openDocument(open.documentId, caret());
+    focusText();
+  }
+  toast(string("discarded"), () => takeUp(dropped));
+}
+
+/** Go on with a draft that was dropped, unless there is another one by now. */
+async function takeUp(draft) {
+  const key = keyOf(draft);
+  if (drafts.has(key) || (open.edits.length && keyOf(open) === key)) {
+    toast(string("newerDraft"));
+    return false;
+  }
+  drafts.set(key, draft);
+  await openDocument(draft.documentId);
   focusText();
+  return true;
 }
 
 /** Close a document that never had a file. */

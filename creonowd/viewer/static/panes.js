@@ -2,12 +2,18 @@
 
 import { byId } from "./dom.js";
 import { string } from "./language.js";
+import { note } from "./place.js";
 import { signal, when } from "./signals.js";
 
 const PANES = ["text", "sees", "ask"];
 
-/** Show one pane of a phone. */
+/** Show one pane of a phone, and remember it in the address. */
 export function showPane(name) {
+  note({ pane: name });
+  showOnly(name);
+}
+
+function showOnly(name) {
   document.body.dataset.pane = name;
   for (const one of PANES) {
     byId(`pane-${one}`).setAttribute("aria-selected", String(one === name));
@@ -53,10 +59,10 @@ export function listenToPanes() {
       byId(`pane-${next}`).focus();
     });
   }
-  when("pane", (name) => matchMedia("(max-width: 720px)").matches && showPane(name));
+  when("pane", (name) => PANES.includes(name) && matchMedia("(max-width: 720px)").matches && showPane(name));
   when("language", () => {
     showTheme();
     setPanel(!byId("panel").hidden);
   });
-  showPane("text");
+  showOnly("text");
 }

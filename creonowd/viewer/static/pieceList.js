@@ -1,7 +1,7 @@
 // The lists of pieces: what the model sees, layer by layer, and what is left out, with the reason and what would change it.
 
 import { subjectOf } from "./bookMap.js";
-import { previewOf, profileTotal, raiseBudget } from "./budget.js";
+import { previewOf, profileTotal, raiseBudget, withoutPin, withPin, withSkill, withTotal } from "./budget.js";
 import { byId, byKey, button, copyButton, fill, h, marked, patch, withBars } from "./dom.js";
 import { eye } from "./card.js";
 import { inspection } from "./inspection.js";
@@ -105,12 +105,13 @@ function box(piece, tab, sought, result) {
     previewText(piece)));
   if (details.open) details.append(body(piece, sought));
   const doing = [subject ? eye(subject) : null, ...actions(piece, tab, isPinned)].filter(Boolean);
-  const isShort = doing.length <= 2 && piece.fitsWith === undefined && piece.rule !== "skill_window";
+  const isShort = doing.length <= 2 && (tab !== "left-out" || (piece.fitsWith === undefined && piece.rule !== "skill_window"));
   return h("article", { class: `piece ${action} ${piece.layer} ${isShort ? "beside" : "below"}` }, details, doing.length ? h("div", { class: "piece-actions" }, ...doing) : null);
 }
 
 /** Show how the text of a piece begins below its heading; data begins with nothing that an author would read. */
 function previewText(piece) {
+  if (piece.kind === "constraint") return null; // a rule is its own name
   const begins = oneLine(piece.content.replace(/^#+ .*\n*/, "").replace(/^[-*] /gm, ""), 110);
   const isRead = begins && nameOf(piece) !== begins && !/^[[{]/.test(begins);
   return isRead ? h("span", { class: "piece-preview" }, begins) : null;
@@ -120,16 +121,16 @@ function previewText(piece) {
 function actions(piece, tab, isPinned) {
   const made = [];
   const ref = pinRefOf(piece);
-  if (isPinned) made.push(button(string("unpin"), () => setPin(piece, false), { class: "small", "data-key": `pin:${piece.address}` }));
+  if (isPinned) made.push(button(string("unpin"), () => setPin(piece, false), { class: "small", "data-key": `pin:${piece.address}`, ...previewOf(withoutPin(piece.sourceRef)) }));
   else if (ref && tab === "left-out" && piece.layer !== "immediate") {
-    made.push(button(string("pin"), () => setPin(piece, true), { class: "small", "data-key": `pin:${piece.address}`, ...previewOf(ref) }));
+    made.push(button(string("pin"), () => setPin(piece, true), { class: "small", "data-key": `pin:${piece.address}`, ...previewOf(withPin(ref)) }));
   }
   if (tab !== "left-out") return made;
   if (piece.fitsWith !== undefined) {
     const total = profileTotal() + piece.fitsWith;
-    made.push(button(string("makeRoom"), () => raiseBudget(total), { class: "small", title: string("raiseTo", total) }));
+    made.push(button(string("makeRoom"), () => raiseBudget(total), { class: "small", title: string("raiseTo", total), "data-key": `room:${piece.address}`, ...previewOf(withTotal(total)) }));
   }
-  if (piece.rule === "skill_window") made.push(button(string("readWhole"), readWhole, { class: "small" }));
+  if (piece.rule === "skill_window") made.push(button(string("readWhole"), readWhole, { class: "small", "data-key": `whole:${piece.address}`, ...previewOf(withSkill(null)) }));
   return made;
 }
 
@@ -140,14 +141,17 @@ export function setPin(piece, isPinned) {
 }
 
 /** Use the general skill, which reads as much of the chapter as fits. */
-export function readWhole() {
+export const readWhole = () => useSkill(GENERAL, string("readsWhole"));
+
+/** Use another skill, say so, and offer to undo that. */
+export function useSkill(skillId, said) {
   const before = place.skillId;
-  go({ skillId: GENERAL });
-  signal("skills");
-  toast(string("readsWhole"), () => {
-    go({ skillId: before });
+  const use = (id) => {
+    go({ skillId: id });
     signal("skills");
-  });
+  };
+  use(skillId);
+  toast(said, () => use(before));
 }
 
 function body(piece, sought) {
@@ -160,7 +164,7 @@ function body(piece, sought) {
       content ? copyButton(string("copy"), () => content, { class: "link", done: string("copied"), failed: string("copyFailed") }) : null,
       document ? button(string("showInText"), () => signal("open", { documentId: document.documentId, cursor: document.to, anchor: document.from }), { class: "link" }) : null,
       button(string("askAbout"), () => signal("ask", sourceRef), { class: "link" }),
-      h("a", { class: "link", href: address({ piece: piece.address, tab: isIn(piece) ? "sees" : "left-out" }) }, string("address"))));
+      h("a", { class: "link", href: address({ piece: piece.address, tab: isIn(piece) ? "sees" : "left-out", about: "", pane: "" }) }, string("address"))));
 }
 
 /** Open a piece, bring it into view and give it the focus. */

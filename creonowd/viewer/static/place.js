@@ -18,12 +18,20 @@ export const place = {
   pinned: [],
   tab: "sees",
   piece: "",
+  about: "",
+  pane: "",
 };
 
-const FIELDS = { project: "projectId", document: "documentId", at: "cursor", from: "anchor", skill: "skillId", tab: "tab", piece: "piece" };
+const FIELDS = { project: "projectId", document: "documentId", at: "cursor", from: "anchor", skill: "skillId", tab: "tab", piece: "piece", ask: "about", pane: "pane" };
 const NUMBERS = new Set(["cursor", "anchor"]);
 let timer = 0;
 let written = "";
+let viewOf = () => null;
+
+/** Have `describe` say what is in view; that is kept with the address, for a reload. */
+export function rememberView(describe) {
+  viewOf = describe;
+}
 
 /** Change where the author is; signals `place`, so that what the model sees is asked for again. */
 export function go(changes) {
@@ -89,12 +97,13 @@ function remember() {
 
 export function writeAddress() {
   clearTimeout(timer);
-  if (!place.projectId || address() === written) return;
+  if (!place.projectId) return;
   written = address();
-  history.replaceState(null, "", written);
+  history.replaceState(viewOf(), "", written);
 }
 
 addEventListener("pagehide", writeAddress);
+when("scrolled", remember);
 addEventListener("hashchange", () => {
   if (location.hash === written) return;
   signal("address", readPlace(location.hash));

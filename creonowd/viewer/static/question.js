@@ -1,14 +1,15 @@
 // "Why doesn't it know …?": one field, completion over all that has a name, four answers and what can be done.
 
 import { stateOf, subjects, titleOf } from "./bookMap.js";
-import { previewOf, raiseBudget } from "./budget.js";
+import { previewOf, profileTotal, raiseBudget, withPin, withSkill, withTotal } from "./budget.js";
 import { setMode } from "./card.js";
 import { byId, button, fill, fillChanged, h, withBars } from "./dom.js";
 import { explain, inspection } from "./inspection.js";
 import { errorText, listing, sentenceGap, string } from "./language.js";
-import { readWhole, setPin } from "./pieceList.js";
+import { readWhole, setPin, useSkill } from "./pieceList.js";
 import { nameOf, pieceOf } from "./pieces.js";
-import { GENERAL, go, place } from "./place.js";
+import { GENERAL, note, place } from "./place.js";
+import { skillName } from "./run.js";
 import { signal, when } from "./signals.js";
 import { toast } from "./undo.js";
 
@@ -27,10 +28,16 @@ export function askField() {
 export async function ask(about, shownAs) {
   if (!about.trim()) return close();
   signal("pane", "ask");
+  return resume(about, shownAs);
+}
+
+/** Ask without going to the field, as after a reload. */
+export async function resume(about, shownAs) {
   const known = subjects().find((one) => one.sourceRef === about);
   byId("question").value = shownAs ?? (known ? nameOf(known) : about);
   hideCompletions();
   state.about = about;
+  note({ about });
   return again();
 }
 
@@ -46,6 +53,7 @@ async function again() {
 
 function close() {
   state.about = "";
+  note({ about: "" });
   byId("answer").hidden = true;
   fillChanged(byId("answer"), null, () => []);
   hideCompletions();
@@ -58,7 +66,9 @@ function showAnswer() {
   box.dataset.verdict = data?.verdict ?? "";
   box.dataset.about = data?.about ?? "";
   const said = () => (ok ? [...verdict(data), data.others?.length ? others(data.others) : null] : [h("p", {}, errorText(error))]);
+  const isOpen = box.querySelector(".ahead")?.open;
   fillChanged(box, state.answer, () => [button("×", close, { class: "close", "aria-label": string("close") }), ...said()]);
+  if (isOpen && box.querySelector(".ahead")) box.querySelector(".ahead").open = true;
 }
 
 function verdict(data) {
@@ -77,7 +87,7 @@ function verdict(data) {
 /** Say which rank it had, unless the sentence says so. */
 function rankOf({ cause, rank, among, taken }) {
   if (!rank || cause === "over_budget") return null;
-  return h("p", { class: "faint" }, string("rank", rank, among), sentenceGap(), string("rankKept", taken));
+  return h("p", { class: "faint" }, string("rank", rank, among), ...(taken ? [sentenceGap(), string("rankKept", taken)] : []));
 }
 
 /** List what came before it; the first names stand in the line that opens the list. */
@@ -128,18 +138,16 @@ const later = (work) => async () => {
 };
 
 const REMEDIES = {
-  pin: ({ sourceRef, name }) => button(string("pin"), () => setPin({ sourceRef, name, content: "" }, true), previewOf(sourceRef)),
+  pin: ({ sourceRef, name }) => button(string("pin"), () => setPin({ sourceRef, name, content: "" }, true), previewOf(withPin(sourceRef))),
   raise_budget: ({ totalBudgetTokens, missingTokens }) => (totalBudgetTokens
-    ? button(string("makeRoomTo", missingTokens, totalBudgetTokens), later(() => raiseBudget(totalBudgetTokens)))
+    ? button(string("makeRoomTo", missingTokens ?? totalBudgetTokens - profileTotal(), totalBudgetTokens), later(() => raiseBudget(totalBudgetTokens)), previewOf(withTotal(totalBudgetTokens)))
     : button(string("openBudget"), () => signal("drawer", "budget-box"))),
   set_inject: ({ path, inject, name }) => button(string("setInject", string(`inject ${inject}`)), later(() => setMode({ sourceRef: path, name }, inject))),
   fix_file: ({ path, line }) => button(string(line ? "fixFileAt" : "fixFile", line), () => signal("mend", { path, line })),
-  change_skill: ({ skillId }) => button(skillId ? string("useSkill", skillId) : string("useGeneral"), () => {
-    go({ skillId: skillId ?? GENERAL });
-    signal("skills");
-  }),
+  change_skill: ({ skillId }) => button(skillId ? string("useSkill", skillName(skillId) || skillId) : string("useGeneral"),
+    () => useSkill(skillId ?? GENERAL, string("skillNow", skillId ? skillName(skillId) || skillId : string("general"))), previewOf(withSkill(skillId ?? null))),
   move_cursor: ({ documentId, position }) => button(string("goThere"), () => signal("open", { documentId, cursor: position })),
-  widen_window: () => button(string("readWhole"), readWhole),
+  widen_window: () => button(string("readWhole"), readWhole, previewOf(withSkill(null))),
   wait: () => button(string("askAgain"), again),
   write_down: ({ name }) => button(string("writeDown"), () => signal("write-down", { kind: "person", name })),
   include_file: ({ path, ignoreFile, line }) => (ignoreFile

@@ -72,7 +72,7 @@ function row(item, at) {
       saveButton.hidden = !drafts.has(item.id);
     } });
   const saveButton = h("button", { type: "submit", class: "small", hidden: !draft }, string("save"));
-  const save = () => write("constraints:update", { constraintId: item.id, patch: { text: field.value } }, item.id);
+  const save = () => writeUndoably("constraints:update", { constraintId: item.id, patch: { text: field.value } }, item.id, "ruleChanged", field.value);
   return h("form", { class: "item", onsubmit: submits(save) }, field, saveButton,
     button(string("remove"), () => remove(item), { class: "small", disabled: isLocked, "data-key": `delete:${item.id}`, "aria-label": `${string("remove")}: ${item.text}` }),
     isLocked ? h("p", { class: "faint" }, string("fromGraph")) : null,
@@ -82,7 +82,7 @@ function row(item, at) {
 /** Make the row of a text whose rule someone else has deleted; it can be added as a new one. */
 function deletedRow(id) {
   const { text } = drafts.get(id);
-  const add = () => write("constraints:create", { constraint: { text } }, id);
+  const add = () => writeUndoably("constraints:create", { constraint: { text } }, id, "ruleAdded", text);
   return h("form", { class: "item", onsubmit: submits(add) }, h("input", { value: text, readonly: "", "aria-label": string("gone") }),
     h("button", { type: "submit", class: "small" }, string("add")), button(string("discard"), () => discard(id), { class: "small" }),
     h("p", { class: "theirs" }, string("gone")));
@@ -91,7 +91,7 @@ function deletedRow(id) {
 function newRow() {
   const field = ruleField({ id: "new-rule", "aria-label": string("newRule"), placeholder: string("newRule"),
     value: drafts.get(NEW)?.text ?? "", oninput: () => setDraft(NEW, field.value, "") });
-  const add = () => field.value.trim() && write("constraints:create", { constraint: { text: field.value } }, NEW);
+  const add = () => field.value.trim() && writeUndoably("constraints:create", { constraint: { text: field.value } }, NEW, "ruleAdded", field.value);
   return h("form", { class: "item", onsubmit: submits(add) }, field, h("button", { type: "submit", class: "small" }, string("add")));
 }
 
@@ -129,12 +129,21 @@ async function remove(item) {
   if (!answer.ok) return;
   const next = loaded.constraints[Math.min(at, loaded.constraints.length - 1)];
   if (hadFocus) ((next && byKey(`delete:${next.id}`)) || byId("new-rule"))?.focus({ preventScroll: true });
-  toast(string("ruleDeleted", item.text), async () => {
-    const isBack = await takeBack(answer.data.undo);
-    await loadRules();
-    signal("place", {});
-    return isBack;
-  });
+  toast(string("ruleDeleted", item.text), () => undoWrite(answer.data.undo));
+}
+
+/** Write a change of the rules, say so, and offer to undo it. */
+async function writeUndoably(channel, payload, id, said, text) {
+  const answer = await write(channel, payload, id);
+  if (answer.ok && answer.data.undo) toast(string(said, text.trim()), () => undoWrite(answer.data.undo));
+}
+
+async function undoWrite(undo) {
+  const isBack = await takeBack(undo);
+  message = { text: () => "", tone: "" };
+  await loadRules();
+  signal("place", {});
+  return isBack;
 }
 
 /** Add a rule; returns the daemon's answer. */

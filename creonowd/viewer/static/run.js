@@ -3,8 +3,8 @@
 import { byId, button, fill, h } from "./dom.js";
 import { compareFrom, inspection, refresh, settled } from "./inspection.js";
 import { errorText, string } from "./language.js";
-import { focusText, isAnswerInView, revealAnswer, showAnswer, takeAnswer, undoTyping } from "./manuscript.js";
-import { sendTyped } from "./openDocument.js";
+import { focusText, isAnswerInView, revealAnswer, showAnswer, takeAnswer, untakeAnswer } from "./manuscript.js";
+import { openDocument, sendTyped } from "./openDocument.js";
 import { GENERAL, go, place, whereabouts } from "./place.js";
 import { invoke, isConnected, on } from "./rpc.js";
 import { signal, when } from "./signals.js";
@@ -12,7 +12,9 @@ import { toast } from "./undo.js";
 
 const SHOWN = 8;
 let skills = [];
-const state = { runId: null, attempt: 1, text: "", from: 0, to: 0, done: null, failure: null };
+const state = { runId: null, attempt: 1, text: "", from: 0, to: 0, documentId: "", done: null, failure: null };
+/** Decisions on runs reach the daemon one after the other. */
+let deciding = Promise.resolve();
 
 /** Load the skills of the project. */
 export async function loadSkills() {
@@ -46,9 +48,10 @@ function instruct(text) {
 /** Run the chosen skill; `named` are broken rules to name in the instruction. */
 export async function run(named = []) {
   if (byId("run").disabled) return;
-  await forget();
+  await drop();
   await sendTyped();
-  Object.assign(state, { runId: `run_${crypto.randomUUID().replaceAll("-", "").slice(0, 20)}`, attempt: 1, text: "", ...spot(), failure: null });
+  const { documentId } = place;
+  Object.assign(state, { runId: `run_${crypto.randomUUID().replaceAll("-", "").slice(0, 20)}`, attempt: 1, text: "", documentId, ...spot(), failure: null });
   enableRun();
   show();
   revealAnswer();
@@ -125,31 +128,60 @@ function choices() {
   ];
 }
 
-/** Write the answer into the text at once, so that what is done next finds it there; only what is taken is remembered. */
-async function take() {
-  const { done, text } = state;
-  takeAnswer(text);
-  Object.assign(state, { done: null, text: "" });
+/** Write the answer into the text at once, so that what is done next finds it there. */
+function take() {
+  const { done, text, documentId } = state;
+  Object.assign(state, { done: null, text: "", failure: null });
+  takeAnswer(text, done.runId);
   show();
-  const accepted = invoke("ai:run:accept", { projectId: place.projectId, runId: done.runId });
-  toast(string("taken"), async () => {
-    undoTyping();
-    await accepted;
-    await invoke("ai:run:discard", { projectId: place.projectId, runId: done.runId });
-    refresh();
-  });
-  const answer = await accepted;
-  if (!answer.ok) toast(errorText(answer.error));
+  toast(string("taken"), () => untake(done.runId, documentId));
 }
 
-/** Drop the answer; no later prompt remembers it. */
-async function forget() {
-  const { done } = state;
-  const hadFocus = byId("run-bar").contains(document.activeElement);
+/** Take an answer out of its text again. */
+async function untake(runId, documentId) {
+  if (documentId !== place.documentId) await openDocument(documentId);
+  if (untakeAnswer(runId)) return deciding;
+  decide({ runId, isTaken: false });
+  await deciding;
+  toast(string("untakenOnly"));
+  return false;
+}
+
+/** Only what is taken is remembered, for as long as it is. */
+function decide({ runId, isTaken }) {
+  deciding = deciding.then(async () => {
+    const answer = await invoke(isTaken ? "ai:run:accept" : "ai:run:discard", { projectId: place.projectId, runId });
+    if (!answer.ok) toast(errorText(answer.error));
+    refresh();
+  });
+}
+
+/** Drop the answer, so that no later prompt remembers it; returns what was dropped. */
+async function drop() {
+  const { done, text, from, to, documentId } = state;
   Object.assign(state, { done: null, text: "", failure: null });
   show();
-  if (hadFocus) focusText();
   if (done) await invoke("ai:run:discard", { projectId: place.projectId, runId: done.runId });
+  return done && { done, text, from, to, documentId };
+}
+
+/** Drop the answer, and offer to show it again. */
+async function forget() {
+  const hadFocus = byId("run-bar").contains(document.activeElement);
+  const dropping = drop();
+  if (hadFocus) focusText();
+  const dropped = await dropping;
+  if (dropped) toast(string("forgotten"), () => showAgain(dropped));
+}
+
+async function showAgain(dropped) {
+  if (dropped.documentId !== place.documentId) await openDocument(dropped.documentId);
+  if (state.runId !== null) return false;
+  await drop();
+  Object.assign(state, dropped);
+  show();
+  revealAnswer();
+  return true;
 }
 
 function showDelta(event) {
@@ -183,5 +215,6 @@ export function listenToRun() {
   on("ai:skill:stream", showDelta);
   when("language", show);
   when("document", forget);
+  when("taken", decide);
   when(["place", "connection"], enableRun);
 }

@@ -13,6 +13,7 @@ import { difference, showSince, sinceLastTime } from "./since.js";
 const TABS = ["sees", "left-out", "prompt", "since"];
 const SHOW = { sees: showSees, "left-out": showLeftOut, prompt: showPrompt, since: showSince };
 let listed = null;
+let topOfTab = null;
 
 /** Show a tab, and remember it in the address. */
 export function openTab(name) {
@@ -76,6 +77,14 @@ function changesBetween(before, after) {
   return Math.max(difference(before, after).length, moved);
 }
 
+/** What is read in a tab stays where it is on the screen while the parts above it grow or shrink. */
+function holdStill() {
+  const box = byId(place.tab);
+  const { top } = box.getBoundingClientRect();
+  if (topOfTab !== null && isBeingRead()) box.scrollTop += top - topOfTab;
+  topOfTab = box.offsetParent ? top : null;
+}
+
 /** Go to a piece by its address. */
 export function showPiece(address) {
   const piece = inspection.shown && piecesOf(inspection.shown.result).find((one) => one.address === address);
@@ -100,6 +109,9 @@ export function listenToTabs() {
     showContents();
     byId(place.tab).focus({ preventScroll: true });
   });
+  const growing = new ResizeObserver(holdStill);
+  for (const one of ["bar", "headline", "asides", "ask", "state", "panel"]) growing.observe(byId(one));
+  for (const one of TABS) byId(one).addEventListener("scroll", () => signal("scrolled"), { passive: true });
   when("inspected", inspected);
   when("piece", showPiece);
   when("layer", showLayer);

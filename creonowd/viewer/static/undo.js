@@ -28,6 +28,12 @@ export function undoLast() {
   return Boolean(entry);
 }
 
+/** Forget what could be undone: it belongs to another project. */
+export function forgetDone() {
+  done.length = 0;
+  close();
+}
+
 /** Take back a change of a file by what the daemon gave for that. */
 export async function takeBack(undo) {
   const answer = await invoke("context:undo", { projectId: place.projectId, undo });
