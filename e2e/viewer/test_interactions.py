@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from e2e.viewer.page import Viewer
@@ -116,6 +117,137 @@ def test_an_answer_is_taken_into_the_text_and_taken_back(viewer: Viewer) -> None
     viewer.wait_until(lambda: statuses(viewer) == ["discarded"])
 
 
+def test_a_taken_answer_is_taken_out_again_whatever_was_typed_since(viewer: Viewer) -> None:
+    """Also from another chapter; what was typed around it stays, and prompts forget the answer."""
+    viewer.daemon.call("e2e:ai:script", {"steps": [{"text": "他没有动。"}]})
+    viewer.text.press("Control+End")
+    viewer.page.keyboard.type("前。")
+    viewer.run()
+    viewer.at("#take").click()
+    expect(viewer.text).to_contain_text("前。他没有动。")
+    viewer.page.keyboard.type("后。")
+    viewer.wait_until(lambda: statuses(viewer) == ["accepted"])
+    viewer.at("#chapters .chapter").first.click()
+    expect(viewer.at("#document-title")).to_have_text(re.compile("第一章"))
+
+    viewer.at("#tab-sees").focus()
+    viewer.page.keyboard.press("Control+z")
+
+    expect(viewer.at("#document-title")).to_have_text(re.compile("第三章"))
+    expect(viewer.text).to_contain_text("前。后。")
+    viewer.wait_until(lambda: statuses(viewer) == ["discarded"])
+
+
+def test_undo_in_the_text_makes_prompts_forget_a_taken_answer(viewer: Viewer) -> None:
+    viewer.daemon.call("e2e:ai:script", {"steps": [{"text": "他没有动。"}]})
+    viewer.text.press("Control+End")
+    viewer.run()
+    viewer.at("#take").click()
+    viewer.wait_until(lambda: statuses(viewer) == ["accepted"])
+
+    viewer.text.press("Control+z")
+
+    expect(viewer.text).not_to_contain_text("他没有动。")
+    viewer.wait_until(lambda: statuses(viewer) == ["discarded"])
+    viewer.text.press("Control+y")
+    expect(viewer.text).to_contain_text("他没有动。")
+    viewer.wait_until(lambda: statuses(viewer) == ["accepted"])
+
+
+def test_a_forgotten_answer_and_a_discarded_draft_come_back(viewer: Viewer) -> None:
+    viewer.daemon.call("e2e:ai:script", {"steps": [{"text": "他没有动。"}]})
+    output = viewer.page.get_by_test_id("ai-output")
+    undo = viewer.at("#toast").get_by_role("button", name="撤销")
+    viewer.text.press("Control+Home")
+    viewer.page.keyboard.type("我的草稿。")
+    viewer.run()
+    viewer.at("#forget").click()
+    expect(output).to_have_count(0)
+    expect(viewer.at("#toast")).to_contain_text("已忘掉")
+    undo.click()
+    expect(output).to_have_text("他没有动。")
+    viewer.at("#take").click()
+    expect(viewer.text).to_contain_text("我的草稿。他没有动。")
+    viewer.wait_until(lambda: statuses(viewer) == ["accepted"])
+
+    viewer.at("#text-actions").get_by_role("button", name="放弃").click()
+
+    expect(viewer.text).not_to_contain_text("我的草稿。")
+    expect(viewer.at("#toast")).to_contain_text("草稿已放弃")
+    undo.click()
+    expect(viewer.text).to_contain_text("我的草稿。他没有动。")
+    expect(viewer.at("#text-note")).to_contain_text("草稿副本")
+    expect(viewer.layer("immediate")).to_contain_text("我的草稿。他没有动。")
+
+
+def test_what_was_done_in_one_project_is_not_undone_in_another(viewer: Viewer) -> None:
+    path = viewer.root / ".creonow/characters/老周.md"
+    other = viewer.daemon.make_project("other", {"一.md": "第一句。"})
+    viewer.page.reload()
+    viewer.expect_connection("connected")
+    viewer.at('#cast [data-key="eye:.creonow/characters/老周.md"]').click()
+    expect(viewer.at("#toast")).to_contain_text("提到才带")
+    written = path.read_bytes()
+
+    viewer.at("#project").select_option(other["projectId"])
+    expect(viewer.text).to_contain_text("第一句。")
+    viewer.at("#tab-sees").focus()
+    viewer.page.keyboard.press("Control+z")
+
+    expect(viewer.at("#toast")).to_be_hidden()
+    assert path.read_bytes() == written
+
+
+def test_a_run_that_fails_says_why_and_can_be_tried_again(viewer: Viewer) -> None:
+    steps = [{"fail": "AI_RATE_LIMITED"}, {"text": "他没有动。"}]
+    viewer.daemon.call("e2e:ai:script", {"steps": steps})
+    viewer.page.get_by_test_id("ai-run").click()
+    bar = viewer.at("#run-bar")
+    expect(bar.locator(".bad")).not_to_be_empty()
+    expect(bar).not_to_contain_text("AI_RATE_LIMITED")
+    expect(bar.get_by_role("button", name="连接 AI")).to_be_visible()
+
+    bar.get_by_role("button", name="重来").click()
+
+    expect(viewer.page.get_by_test_id("ai-output")).to_have_text("他没有动。")
+
+
+def test_another_back_end_is_used_and_that_is_undone(viewer: Viewer) -> None:
+    second = {"provider": "fake", "model": "second"}
+    viewer.daemon.call("ai:config:set", {"backends": {"second": second}})
+    before = viewer.daemon.call("ai:config:get", viewer.project)["backend"]
+    box = viewer.drawer("ai")
+    box.locator("li", has_text="second").get_by_role("button", name="用这个").click()
+    used = lambda: viewer.daemon.call("ai:config:get", viewer.project)["backend"]  # noqa: E731
+    viewer.wait_until(lambda: used() == "second")
+    expect(box.locator("li", has_text="second")).to_contain_text("正在用")
+
+    viewer.at("#toast").get_by_role("button", name="撤销").click()
+
+    viewer.wait_until(lambda: used() == before)
+    viewer.daemon.call("ai:config:set", {"backends": {"second": None}})
+
+
+def test_what_would_happen_is_shown_before_it_does(viewer: Viewer) -> None:
+    """Make room and the whole chapter, like a pin, are drawn below the bar while they are pointed at."""
+    viewer.write(".creonow/settings/世界.md", "江水漫过第三级石阶。\n\n" * 900)
+    viewer.write(CHAPTER, "开头的一段。\n\n" * 300 + "老周看见了。")
+    viewer.wait_for_text("老周看见了")
+    viewer.text.press("Control+End")
+    viewer.settle()
+    viewer.tab("left-out")
+    before = viewer.at("#budget-total").inner_text()
+    ghost = viewer.at("#ghost")
+
+    for name, said in (("腾出空间", "什么都不用让出"), ("读整章", "6,000 个 token 中用了")):
+        button = viewer.at("#left-out").get_by_role("button", name=name).first
+        button.hover()
+        expect(ghost).to_contain_text(said)
+        expect(viewer.at("#budget-total")).to_have_text(before)
+        viewer.page.mouse.move(600, 400)
+        expect(ghost).to_have_count(0)
+
+
 def statuses(viewer: Viewer) -> list[str]:
     runs = viewer.daemon.call("ai:run:list", viewer.project)["runs"]
     return [one["status"] for one in runs]
@@ -158,6 +290,35 @@ def test_a_change_elsewhere_waits_while_something_is_read(viewer: Viewer) -> Non
     expect(viewer.layer("rules")).to_contain_text("不写梦境")
     expect(changes).to_be_hidden()
     expect(piece.locator("details")).to_have_attribute("open", "")
+
+
+@pytest.mark.parametrize("tab", ["sees", "left-out", "prompt"])
+def test_what_is_read_stays_where_it_is_on_the_screen(viewer: Viewer, tab: str) -> None:
+    """A secret is found elsewhere: the sentence above grows by a line, and the selection stays."""
+    viewer.write(".creonow/settings/世界.md", "江水漫过第三级石阶。\n\n" * 900)
+    for number in range(30):
+        viewer.write(f".creonow/settings/小记{number:02}.md", f"第{number}件小事。\n\n" * 30)
+    expect(viewer.at("#cast")).to_contain_text("小记29")
+    expect(viewer.at("#tab-left-out")).to_contain_text("（")
+    viewer.settle()
+    box = viewer.tab(tab)
+    piece = box.locator(".piece-name, .span-text").nth(8)
+    piece.scroll_into_view_if_needed()
+    piece.evaluate("(one) => getSelection().selectAllChildren(one)")
+    place = "(one) => [one.getBoundingClientRect().top, String(getSelection())]"
+    before = piece.evaluate(place)
+    height = viewer.at("#asides").evaluate("(one) => one.offsetHeight")
+
+    viewer.write(
+        ".creonow/rules/style.md", "克制。token=ghp_0123456789abcdefghijABCDEFGHIJ012345\n"
+    )
+
+    expect(viewer.at("#secrets")).to_be_visible()
+    expect(viewer.at("#changes")).to_be_visible()
+    assert viewer.at("#asides").evaluate("(one) => one.offsetHeight") > height
+    now = piece.evaluate(place)
+    assert now[0] == pytest.approx(before[0], abs=1)
+    assert now[1] == before[1] != ""
 
 
 def test_every_piece_has_an_address(viewer: Viewer) -> None:

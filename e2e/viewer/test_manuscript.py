@@ -320,3 +320,36 @@ def test_a_reload_comes_back_to_the_same_place(viewer: Viewer) -> None:
     expect(viewer.at("#prompt .span").first).to_be_visible()
     expect(viewer.at("#skill")).to_have_value("general")
     assert viewer.where() == before
+
+
+def test_a_reload_comes_back_to_what_was_in_view(viewer: Viewer) -> None:
+    """Far from the caret, deep in the list, with a question asked; on a phone in the same pane."""
+    lines = "".join(f"第{n}句，水位没有变。\n\n" for n in range(300))
+    viewer.write(CHAPTER, lines)
+    viewer.wait_for_text("第299句")
+    viewer.text.press("Control+End")
+    viewer.settle()
+    viewer.at("#question").fill("老周")
+    viewer.at("#question").press("Enter")
+    expect(viewer.at("#answer")).to_have_attribute("data-verdict", "in")
+    scrolled = {".cm-scroller": 900, "#sees": 150}
+    for selector, top in scrolled.items():
+        viewer.at(selector).evaluate("(one, top) => { one.scrollTop = top; }", top)
+    seen = viewer.page.evaluate("async () => (await import('/manuscript.js')).topOfText()")
+    viewer.wait_until(lambda: viewer.page.evaluate("history.state.listTop") == scrolled["#sees"])
+    viewer.wait_until(lambda: viewer.page.evaluate("history.state.top") == seen)
+
+    viewer.page.reload()
+
+    expect(viewer.at("#answer")).to_have_attribute("data-verdict", "in")
+    top = "async () => (await import('/manuscript.js')).topOfText()"
+    viewer.wait_until(lambda: viewer.page.evaluate(top) == seen)
+    expect(viewer.at("#question")).to_have_value("老周")
+    assert viewer.at("#sees").evaluate("(one) => one.scrollTop") == scrolled["#sees"]
+    viewer.page.set_viewport_size({"width": 390, "height": 800})
+    for pane in ("ask", "sees", "text"):
+        viewer.at(f"#pane-{pane}").click()
+        viewer.where()
+        viewer.page.reload()
+        expect(viewer.at("#state")).to_have_attribute("data-state", "ready")
+        expect(viewer.at(f"#pane-{pane}")).to_have_attribute("aria-selected", "true")

@@ -148,19 +148,23 @@ function showSource(sourceRef) {
 }
 
 /** Come back to what the address names once it is known: the question, the piece, and what was in view. */
-function openWanted() {
+async function openWanted() {
   if (!wanted) return;
   const { piece, about, view } = wanted;
   const { pane } = place;
   wanted = null;
-  if (about) resume(about);
+  if (about) await resume(about);
   if (piece) showPiece(piece);
+  signal("pane", pane);
+  await drawn();
   if (view?.documentId === place.documentId) {
     scrollText(view.top);
     if (view.tab === place.tab) byId(place.tab).scrollTop = view.listTop;
   }
-  signal("pane", pane);
 }
+
+/** Return once what was changed is laid out. */
+const drawn = () => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); });
 
 /** What is in view, so that a reload comes back to it. */
 const currentView = () => ({ documentId: place.documentId, top: topOfText(), tab: place.tab, listTop: byId(place.tab).scrollTop });
