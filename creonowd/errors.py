@@ -667,9 +667,9 @@ class WarningCode(StrEnum):
     Make the novel's own folder the project, or name what is not part of it in `.ignore`.
     """
     IGNORE_FILE_CUT = "IGNORE_FILE_CUT"
-    """An ignore file is too long; only the lines at its beginning count.
+    """Not every line of an ignore file counts: those of a project have a limit together.
 
-    Shorten it.
+    Shorten them; those in folders near the top count first.
     """
     OUTLINE_UNAVAILABLE = "OUTLINE_UNAVAILABLE"
     """The outline could not be read.
@@ -848,8 +848,8 @@ WARNINGS: dict[WarningCode, Wording] = {
         "项目文件夹过大，仅使用最靠近顶层的文档。",
     ),
     WarningCode.IGNORE_FILE_CUT: Wording(
-        "An ignore file is too long; only the lines at its beginning count.",
-        "忽略规则文件过长，仅开头的行生效。",
+        "Not every line of an ignore file counts: those of a project have a limit together.",
+        "忽略规则文件并非每一行都生效：一个项目的忽略文件合计有上限。",
     ),
     WarningCode.OUTLINE_UNAVAILABLE: Wording("The outline could not be read.", "大纲无法读取。"),
     WarningCode.RUNS_UNAVAILABLE: Wording(

@@ -17,6 +17,8 @@ from typing import Any
 from creonowd.errors import DaemonError, ErrorCode
 
 MAX_LENGTH = 1000
+# Each may grow to 8 MB while it searches.
+MOST_COMPILED = 4
 
 _LINE_START = "(?m:^)"
 _LINE_END = r"(?m:\r?$)"
@@ -63,7 +65,7 @@ def for_ripgrep(translated: str) -> str:
     return _WORD_BOUNDARY.sub(r"(?-u:\1)", translated)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=MOST_COMPILED)
 def compile_translated(translated: str) -> Any:
     """Compile a translated pattern for searching UTF-8 bytes, many lines at once."""
     return _compile(translated)
@@ -88,6 +90,8 @@ def _compile(pattern: str) -> Any:
         raise _invalid_pattern(
             "The pattern holds half a character; send it as valid Unicode."
         ) from None
+    finally:
+        engine.purge()  # it would keep the last 128 patterns for good
 
 
 def _translate_tokens(pattern: str) -> Iterator[str]:

@@ -9,15 +9,15 @@ import re
 import stat
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
-from functools import lru_cache
-from itertools import islice
+from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import islice, product
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from creonowd.context.notice import Caution
 from creonowd.errors import DaemonError, WarningCode, Wording
+from creonowd.memo import Memo
 from creonowd.storage.safe_folder import (
     OUT_OF_DESCRIPTORS,
     LinkedFolder,
@@ -34,9 +34,12 @@ MAX_DOCUMENTS = 20_000
 MAX_FOLDERS = 20_000
 MAX_ENTRIES = 200_000
 
-_LARGEST_IGNORE_FILE = 64 * 1024
+# Of the ignore files of one project, together. 64 KiB of wildcards take up to 10 MB.
+_MOST_IGNORE_BYTES = 64 * 1024
 _ENTRIES_PER_LOOK = 256
-_GROUP = 200
+# So many patterns are matched at once, by an automaton that takes no more memory than this.
+_GROUP = 100
+_AUTOMATON_BYTES = 4_000_000
 _SPECIAL = re.compile(r"[*?\[\]\\]")
 
 _LEFT_OUT = Wording(
@@ -44,8 +47,8 @@ _LEFT_OUT = Wording(
     "项目文件夹过大，仅使用最靠近顶层的 {} 篇文档。",
 )
 _CUT = Wording(
-    "{} is too long; only the lines in its first {} KiB count.",
-    "{} 过长，仅前 {} KiB 内的行生效。",
+    "Not every line of {} counts: a project's ignore files may have {} KiB together.",
+    "{} 并非每一行都生效：一个项目的忽略文件合计最多 {} KiB。",
 )
 _WILDCARDS = {"**/": "(?:.*/)?", "/**": "/.*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 _GLOB_PARTS = re.compile(r"\*\*/|/\*\*|\*\*|\*|\?|\[!?[^\]]+\]|\\.|.")
@@ -74,9 +77,9 @@ class Catalogue(NamedTuple):
             found.append(
                 Caution(
                     code=WarningCode.IGNORE_FILE_CUT,
-                    wording=_CUT.format(cut[0], _LARGEST_IGNORE_FILE // 1024),
+                    wording=_CUT.format(cut[0], _MOST_IGNORE_BYTES // 1024),
                     source_ref=cut[0],
-                    details=(("files", len(cut)), ("limitBytes", _LARGEST_IGNORE_FILE)),
+                    details=(("files", len(cut)), ("limitBytes", _MOST_IGNORE_BYTES)),
                 )
             )
         return tuple(found)
@@ -105,11 +108,11 @@ def is_excluded(root: Path, path: str) -> bool:
     names = path.split("/")
     if any(name.startswith(".") for name in names):
         return True
-    rules = IgnoreRules()
+    rules, files = IgnoreRules(), _IgnoreFiles(root)
     for depth, name in enumerate(names):
         if problem_with_name(name):
             return False
-        rules, _ = _with_ignore_files(rules, root, "/".join(names[:depth]))
+        rules = files.add(rules, "/".join(names[:depth]))
         is_folder = depth < len(names) - 1
         if rules.ignore("/".join(names[: depth + 1]), is_folder=is_folder):
             return True
@@ -125,10 +128,10 @@ class IgnoreLine(NamedTuple):
 
 def hiding_line(root: Path, path: str) -> IgnoreLine | None:
     """Return the line that hides a document, be it by a folder above it; None if none does."""
-    names, files = path.split("/"), list[tuple[str, _IgnoreFile]]()
+    names, files, reader = path.split("/"), list[tuple[str, _IgnoreFile]](), _IgnoreFiles(root)
     for depth in range(len(names)):
         folder, tested = "/".join(names[:depth]), "/".join(names[: depth + 1])
-        files += [(folder, file) for file in _ignore_files(root, folder)]
+        files += [(folder, file) for file in reader.read(folder)]
         for above, file in reversed(files):
             below = tested.removeprefix(f"{above}/") if above else tested
             is_folder = depth < len(names) - 1
@@ -154,24 +157,30 @@ class _DocumentWalk:
     """A walk through a project's folders, the nearest first, that goes no further than it may."""
 
     def __init__(self, root: Path, is_stopped: Callable[[], bool]) -> None:
-        self._root, self._is_stopped = root, is_stopped
+        self._is_stopped = is_stopped
         self._files = LinkedFolder(root)
+        self._ignore_files = _IgnoreFiles(root)
         self.entries = 0
         self.is_finished = self.is_bounded = False
-        self.cut_ignore_files: list[str] = []
+
+    @property
+    def cut_ignore_files(self) -> list[str]:
+        """The ignore files of which not every line counts."""
+        return self._ignore_files.cut
 
     def documents(self) -> Iterator[tuple[str, os.stat_result]]:
         """Yield each document with its status."""
         folders = deque([("", IgnoreRules())])
         while folders:
             folder, above = folders.popleft()
-            rules, cut = _with_ignore_files(above, self._root, folder)
-            self.cut_ignore_files += cut
+            rules = self._ignore_files.add(above, folder)
             found = self._scan(folder)
             self.entries += len(found)
             if self.entries > MAX_ENTRIES or self._is_stopped():
                 return
             for name, status in found:
+                if self._is_stopped():
+                    return
                 path = f"{folder}/{name}" if folder else name
                 if stat.S_ISDIR(status.st_mode):
                     if rules.ignore(path, is_folder=True):
@@ -204,35 +213,51 @@ class _DocumentWalk:
         return sorted(found, key=itemgetter(0))
 
 
-def _with_ignore_files(
-    rules: "IgnoreRules", root: Path, folder: str
-) -> "tuple[IgnoreRules, list[str]]":
-    """Add a folder's own ignore files; return also which of them are too long."""
-    files = _ignore_files(root, folder)
-    for file in files:
-        rules = rules.inside(folder, file.text)
-    return rules, [file.path for file in files if file.is_cut]
-
-
 class _IgnoreFile(NamedTuple):
     path: str
     text: str
-    is_cut: bool
 
 
-def _ignore_files(root: Path, folder: str) -> list[_IgnoreFile]:
-    """Read a folder's own ignore files, as far as they count."""
-    files, found = LinkedFolder(root), list[_IgnoreFile]()
-    for name in IGNORE_FILES:
-        path = f"{folder}/{name}" if folder else name
-        with _skip_unreadable(), files.open_file(path) as file:
-            data = file.read_at(0, _LARGEST_IGNORE_FILE + 1)
-            is_cut = len(data) > _LARGEST_IGNORE_FILE
-            if is_cut:
-                # Half a pattern may hide everything: what is cut is cut at a line.
-                data = data[:_LARGEST_IGNORE_FILE].rpartition(b"\n")[0]
-            found.append(_IgnoreFile(path, data.decode("utf-8-sig", "replace"), is_cut))
-    return found
+class _IgnoreFiles:
+    """Reads the ignore files of a project, until they have as many bytes as may count.
+
+    The same text in many folders counts once.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._files = LinkedFolder(root)
+        self._left = _MOST_IGNORE_BYTES
+        self._counted: set[str] = set()
+        self.cut: list[str] = []
+
+    def add(self, rules: "IgnoreRules", folder: str) -> "IgnoreRules":
+        """Return the rules with a folder's own ignore files added."""
+        for file in self.read(folder):
+            rules = rules.inside(folder, file.text)
+        return rules
+
+    def read(self, folder: str) -> list[_IgnoreFile]:
+        """Read a folder's own ignore files, as far as they count."""
+        found: list[_IgnoreFile] = []
+        for name in IGNORE_FILES:
+            path = f"{folder}/{name}" if folder else name
+            with _skip_unreadable(), self._files.open_file(path) as file:
+                data = file.read_at(0, _MOST_IGNORE_BYTES + 1)
+                found.append(_IgnoreFile(path, self._count(path, data)))
+        return found
+
+    def _count(self, path: str, data: bytes) -> str:
+        text = data.decode("utf-8-sig", "replace")
+        if text in self._counted:
+            return text
+        if len(data) > self._left:
+            # Half a pattern may hide everything: what is cut is cut at a line.
+            data = data[: self._left].rpartition(b"\n")[0]
+            text = data.decode("utf-8-sig", "replace")
+            self.cut.append(path)
+        self._left -= len(data)
+        self._counted.add(text)
+        return text
 
 
 @contextlib.contextmanager
@@ -266,7 +291,7 @@ class IgnoreRules(NamedTuple):
 
     def inside(self, folder: str, text: str) -> "IgnoreRules":
         """Return the rules with an ignore file added that lies in `folder`."""
-        return IgnoreRules((*self.levels, (folder, _pattern_set(text))))
+        return IgnoreRules((*self.levels, (folder, _pattern_set(text)))) if text else self
 
     def ignore(self, path: str, *, is_folder: bool) -> bool:
         """Return whether a project-relative path is ignored; the last pattern to match decides."""
@@ -329,15 +354,17 @@ class _PatternGroup:
         self._patterns = patterns
         self._matchers: list[Callable[[str], object] | None] | None = None
         self.last = patterns[-1][0]
-        self._any = {
-            (by_name, is_folder): _any_of(
+        compiled: dict[tuple[str, ...], Callable[[str], object]] = {}
+        self._any: dict[tuple[bool, bool], Callable[[str], object]] = {}
+        for key in product((True, False), repeat=2):
+            by_name, is_folder = key
+            every = tuple(
                 pattern.expression
                 for _, pattern in patterns
                 if pattern.by_name is by_name and (is_folder or not pattern.folders_only)
             )
-            for by_name in (True, False)
-            for is_folder in (True, False)
-        }
+            self._any[key] = compiled.get(every) or _any_of(every)
+            compiled[every] = self._any[key]
 
     def last_match(self, path: str, name: str, *, is_folder: bool) -> int | None:
         """Return the number of the last pattern that matches."""
@@ -354,9 +381,11 @@ class _PatternGroup:
         return None
 
 
-@lru_cache(maxsize=256)
+_pattern_sets = Memo[str, PatternSet](2 * _MOST_IGNORE_BYTES, lambda text, _set: 1 + len(text))
+
+
 def _pattern_set(text: str) -> PatternSet:
-    return PatternSet(text)
+    return _pattern_sets.get(text, lambda: PatternSet(text))
 
 
 def _literal(glob: str) -> tuple[str, str] | None:
@@ -375,8 +404,7 @@ def _pattern(glob: str, line: str) -> IgnorePattern:
     )
 
 
-def _any_of(expressions: Iterable[str]) -> Callable[[str], object]:
-    every = list(expressions)
+def _any_of(every: Sequence[str]) -> Callable[[str], object]:
     if not every:
         return lambda _text: None
     if (whole := _compile("|".join(f"(?:{one})" for one in every))) is not None:
@@ -391,10 +419,13 @@ def _compile(expression: str) -> Callable[[str], object] | None:
     engine: Any = re2
     options: Any = engine.Options()
     options.log_errors = False
+    options.max_mem = _AUTOMATON_BYTES
     try:
         return engine.compile(expression, options).fullmatch
     except engine.error:
         return None
+    finally:
+        engine.purge()  # it would keep the last 128 patterns for good
 
 
 def _expression(glob: str) -> str:

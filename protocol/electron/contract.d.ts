@@ -4846,9 +4846,9 @@ export type WarningCode =
    */
   | "HISTORY_TORN_LINE"
   /**
-   * An ignore file is too long; only the lines at its beginning count.
+   * Not every line of an ignore file counts: those of a project have a limit together.
    *
-   * Shorten it.
+   * Shorten them; those in folders near the top count first.
    */
   | "IGNORE_FILE_CUT"
   /**

@@ -328,7 +328,7 @@ async def test_what_a_huge_project_leaves_out_is_said_in_both_languages(
     (part,) = health["degraded"]
     assert part["part"] == "documents"
     assert "only the 2 documents nearest to its top" in part["reason"]
-    assert ".gitignore is too long" in part["reason"]
+    assert "Not every line of .gitignore counts" in part["reason"]
     assert "仅使用最靠近顶层的 2 篇文档" in chinese["warnings"][0]
     assert "仅使用最靠近顶层的 2 篇文档" in chinese_health["degraded"][0]["reason"]
 

@@ -338,5 +338,5 @@ def test_doctor_says_what_a_huge_project_leaves_out(
 
     found = {f["part"]: f for f in findings if f["state"] == "note"}
     assert "only the 1 documents nearest" in found["documents"]["found"]
-    assert "first 64 KiB" in found[".ignore"]["found"]
+    assert "64 KiB together" in found[".ignore"]["found"]
     assert "watched" in found["watching"]["found"]

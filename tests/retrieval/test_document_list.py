@@ -224,6 +224,39 @@ def test_an_ignore_file_that_is_too_long_is_cut_at_a_line(tmp_path: Path) -> Non
     ]
 
 
+def test_all_ignore_files_of_a_project_have_one_limit(tmp_path: Path) -> None:
+    """Three hundred folders with an ignore file each took 2.4 GB."""
+    lay_out(tmp_path, "a.md", "b/hidden.md", "c/hidden.md", "d/hidden.md")
+    for folder, lines in (("b", 3000), ("c", 3000), ("d", 1)):
+        wildcards = (f"*x{folder}{number:04}y*z" for number in range(lines))
+        ignore(tmp_path, f"{folder}/.gitignore", *wildcards, "hidden.md")
+
+    found = find_documents(tmp_path)
+
+    assert set(found.documents) == {"a.md", "c/hidden.md", "d/hidden.md"}
+    assert found.cut_ignore_files == ("c/.gitignore", "d/.gitignore")
+
+
+def test_the_same_ignore_file_in_many_folders_counts_once(tmp_path: Path) -> None:
+    lay_out(tmp_path, *(f"{folder}/hidden.md" for folder in "abcdef"))
+    for folder in "abcdef":
+        ignore(tmp_path, f"{folder}/.gitignore", "hidden.md", "#" * 40_000)
+
+    found = find_documents(tmp_path)
+
+    assert (found.documents, found.cut_ignore_files) == ({}, ())
+
+
+def test_a_walk_among_many_patterns_ends_when_it_is_stopped(tmp_path: Path) -> None:
+    lay_out(tmp_path, *(f"{number}.md" for number in range(500)))
+    looks = iter(range(100))
+
+    found = find_documents(tmp_path, lambda: next(looks, 100) >= 50)
+
+    assert not found.is_complete
+    assert len(found.documents) < 60
+
+
 def test_an_ignore_file_of_just_the_limit_is_whole(tmp_path: Path) -> None:
     lay_out(tmp_path, "a.md")
     (tmp_path / ".ignore").write_bytes(b"x" * (64 * 1024 - 5) + b"\n*.md")
