@@ -13,6 +13,7 @@ from creonowd.errors import WarningCode
 from creonowd.retrieval import document_list
 from creonowd.retrieval.document_list import (
     IgnoreRules,
+    PatternSet,
     documents_in,
     find_documents,
     hiding_line,
@@ -90,13 +91,13 @@ def test_what_an_ignore_file_names_is_excluded(tmp_path: Path, lines: list[str],
 
 @given(st.text(alphabet="ab*?[]!-^\\/.{}()+$#: 雪", max_size=20))
 def test_no_line_of_an_ignore_file_can_do_harm(line: str):
-    rules = IgnoreRules().inside("", f"{line}\nc.md")
+    rules = IgnoreRules().inside("", PatternSet(f"{line}\nc.md"))
 
     assert rules.ignore("c.md", is_folder=False)
 
 
 def test_a_line_of_many_stars_takes_no_time():
-    rules = IgnoreRules().inside("", "*a" * 30 + "*b")
+    rules = IgnoreRules().inside("", PatternSet("*a" * 30 + "*b"))
 
     assert not rules.ignore("a" * 250, is_folder=False)
 
@@ -193,7 +194,7 @@ def test_without_descriptors_nothing_is_said_to_be_absent_or_allowed(tmp_path: P
     "pattern", ["x{}", "*.{}", "a{}*", "*{}*x", "!x{}", "/卷/{}", "d{}/", "*{}/"]
 )
 def test_thousands_of_patterns_are_matched_against_thousands_of_documents(pattern: str) -> None:
-    rules = IgnoreRules().inside("", "\n".join(pattern.format(f"{n:04}") for n in range(8000)))
+    rules = IgnoreRules().inside("", PatternSet("\n".join(pattern.format(f"{n:04}") for n in range(8000))))
     paths = [f"卷/第{n}章 {n * 7919 % 100_000}.md" for n in range(2000)]
 
     ignored = [path for path in paths if rules.ignore(path, is_folder=False)]
@@ -203,7 +204,7 @@ def test_thousands_of_patterns_are_matched_against_thousands_of_documents(patter
 
 def test_the_last_of_many_patterns_decides() -> None:
     lines = [f"*{n}*" if n % 2 else f"!*{n}*" for n in range(1000)]
-    rules = IgnoreRules().inside("", "\n".join(lines))
+    rules = IgnoreRules().inside("", PatternSet("\n".join(lines)))
 
     assert rules.ignore("a997b.md", is_folder=False)
     assert not rules.ignore("a998b.md", is_folder=False)
