@@ -6,12 +6,12 @@ scene is full of are no allusion.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from creonowd.memo import Memo
 from creonowd.retrieval.query import content_terms
 from creonowd.tokens.boundaries import is_abbreviation, sentences
 from creonowd.tokens.tokenizer import about_tokens
@@ -20,15 +20,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from creonowd.retrieval.bm25 import TermIndex
+    from creonowd.retrieval.bm25 import AskedTerms, NumberedPostings, TermIndex
 
 # A term that more passages have points to none of them.
 MOST_PASSAGES = 64
 KEPT_SENTENCES = 2048
 KEPT_NUMBERS = 16_384
+KEPT_ASKED = 16
 KEPT_SCENES = 256
-KEPT_LEADS = 1024
-KEPT_EXCERPTS = 1024
+KEPT_LEADS = 512
+KEPT_EXCERPTS = 4096
 KEPT_PARTS = 128
 
 # How clearly a sentence must allude to a passage, and how many such passages there are at most.
@@ -41,6 +42,11 @@ FADING, FADED_AFTER = 0.5, 3000
 
 # Two sums that differ by more are different after rounding, too.
 CLEARLY = 2e-6
+# What rounding can add to a strength is less.
+ABOUT = 0.001
+
+# How much a document has of a term that so many of its passages have, beside their share.
+_OFTEN = (0.0, *(1 + math.log(n) for n in range(1, MOST_PASSAGES + 1)))
 
 
 class Allusion(NamedTuple):
@@ -55,64 +61,61 @@ NOTHING = Allusion(-1, 0.0)
 
 
 class Allusions:
-    """What sentences allude to among the passages of an index.
+    """What sentences allude to among the passages of an index, as if it had only those in a scope.
 
-    `documents` has the document of each row; `population` is how many there are. `kept` has what
-    was found for the sentences of a scene, in any scope.
+    `documents` has the document of each row; `population` is how many there are.
     """
 
-    def __init__(
-        self,
-        index: "TermIndex",
-        documents: "NDArray[np.int64]",
-        population: int,
-        kept: "Callable[[tuple[str, ...]], dict[str, Allusion]]",
-    ) -> None:
-        self._index, self._documents = index, documents
-        self._population, self._kept = population, kept
+    def __init__(self, index: "TermIndex", documents: "DocumentRows", population: int) -> None:
+        self._index, self._documents, self._population = index, documents, population
         self._rarities = [self._rarity(number) for number in range(MOST_PASSAGES + 1)]
-        self._leads: Memo[str, Allusion] = Memo(KEPT_LEADS)
+        # What was found by all words of a sentence, which does not depend on the scene.
+        self._leads: dict[str, Allusion] = {}
 
     def find(self, asking: Sequence[str], scene: Sequence[str]) -> list[tuple[Allusion, ...]]:
-        """Return for each sentence what it may allude to: a passage, at most two, or none.
+        """Return for each sentence what it clearly alludes to: a passage, at most two, or none.
 
         Words of its own point to one document, and all words of the sentence together to one that
         leads all others; where both are the same, the passage is meant more clearly. `scene` are
         the sentences around: what they speak of anyway counts less.
         """
-        rare, leading = self.by_rare_words(asking, scene), self.by_all_words(asking)
+        if not asking:
+            return []
+        leading = self.by_all_words(asking)
+        needed = [LEAST_STRENGTH - one.strength for one in leading]
+        rare = self._by_rare_words(asking, tuple(scene), needed)
         return [self._merge(*pair) for pair in zip(rare, leading, strict=True)]
 
     def _merge(self, rare: Allusion, leading: Allusion) -> tuple[Allusion, ...]:
-        both = tuple(one for one in (leading, rare) if one.strength > 0)
-        if len(both) == 2 and self._documents[rare.row] == self._documents[leading.row]:
-            return (leading._replace(strength=round(leading.strength + rare.strength, 4)),)
-        return both
+        if rare.strength > 0 and leading.strength > 0:
+            owner = self._documents.of_rows
+            if owner[rare.row] == owner[leading.row]:
+                both = round(leading.strength + rare.strength, 4)
+                leading, rare = leading._replace(strength=both), NOTHING
+        return tuple([one for one in (leading, rare) if one.strength >= LEAST_STRENGTH])
 
     def by_rare_words(self, asking: Sequence[str], scene: Sequence[str]) -> list[Allusion]:
         """Return for each sentence the passage that shares words with it that others lack."""
-        around = tuple(scene)
-        kept = self._kept(around)
-        new = [sentence for sentence in asking if sentence not in kept]
-        if new:
-            kept.update(zip(new, self._find(new, around), strict=True))
-        return [kept[sentence] for sentence in asking]
+        return self._by_rare_words(asking, tuple(scene), [0.0] * len(asking))
 
-    def _find(self, asking: Sequence[str], scene: tuple[str, ...]) -> list[Allusion]:
+    def _by_rare_words(
+        self, asking: Sequence[str], scene: tuple[str, ...], needed: Sequence[float]
+    ) -> list[Allusion]:
+        """Return the same; nothing for a sentence that does not reach the strength it needs.
+
+        Hardly any does, and to find the very passage took a third of the time.
+        """
         import numpy as np
 
-        arrays = [_numbers(sentence) for sentence in asking]
-        lengths = [len(array) for array in arrays]
-        terms, each = np.unique(np.concatenate(arrays), return_inverse=True)
-        is_new = np.repeat([sentence not in scene for sentence in asking], lengths)
-        by = 1 / np.maximum(1, _uses(scene, terms)[each] + is_new)
-        worth = _TermWeights(self._index, self._documents, terms, self._rarities)
+        asked = _asked(tuple(asking))
+        is_new = np.array([sentence not in scene for sentence in asking], np.bool_)
+        uses = _uses(scene, asked.terms)[asked.asked] + is_new[asked.asking]
+        worth = _TermWeights(self._found(asked), self._documents, asked, self._rarities)
         unit = 2 * self._rarity(1)
+        strongest = worth.strongest(1 / np.maximum(1, uses), unit * (np.array(needed) - ABOUT))
         return [
-            Allusion(row, round(lead / unit, 4), sentence)
-            for sentence, (row, lead) in zip(
-                asking, worth.strongest(lengths, each, by), strict=True
-            )
+            Allusion(row, round(lead / unit, 4), sentence) if lead else NOTHING
+            for sentence, (row, lead) in zip(asking, strongest, strict=True)
         ]
 
     def by_all_words(self, asking: Sequence[str]) -> list[Allusion]:
@@ -121,24 +124,39 @@ class Allusions:
         It finds what an author paraphrases. Its strength is the lead on all other documents; a
         lead of 1 is that of one word of its own.
         """
-        known = {sentence: self._leads.peek(sentence) for sentence in asking}
-        new = [sentence for sentence, one in known.items() if one is None]
-        for one in self._find_new(new) if new else ():
-            known[one.sentence] = one
-            self._leads.put(one.sentence, one)
-        return [known[sentence] or NOTHING for sentence in asking]
+        if len(self._leads) > KEPT_LEADS:
+            self._leads = {}
+        leads = self._leads
+        new = tuple(dict.fromkeys(sentence for sentence in asking if sentence not in leads))
+        if new:
+            leads.update(zip(new, self._find_leads(new), strict=True))
+        return [leads[sentence] for sentence in asking]
 
-    def _find_new(self, asking: Sequence[str]) -> Iterator[Allusion]:
+    def _find_leads(self, asking: tuple[str, ...]) -> list[Allusion]:
         from creonowd.retrieval.bm25 import leading_rows
 
         unit = math.log(1 + self._index.population) or 1.0
-        found = leading_rows(self._index, [_terms(one) for one in asking], self._documents)
-        for sentence, best in zip(asking, found, strict=True):
-            row, lead = (-1, 0.0) if best is None else best
-            yield Allusion(row, round(lead / unit, 4), sentence)
+        asked = _asked(asking)
+        found = leading_rows(self._index, self._found(asked), asked, self._documents.firsts)
+        return [
+            NOTHING if one is None else Allusion(one.row, round(one.lead / unit, 4), sentence)
+            for sentence, one in zip(asking, found, strict=True)
+        ]
+
+    def _found(self, asked: "AskedTerms") -> "NumberedPostings":
+        found = self._index.numbered(asked.terms)
+        allowed = self._index.allowed
+        return found if allowed is None else found.only(allowed[found.rows])
 
     def _rarity(self, documents: int) -> float:
         return math.log(1 + (self._population - documents + 0.5) / (documents + 0.5))
+
+
+class DocumentRows(NamedTuple):
+    """The document of each row of an index, ascending, and the first row of each document."""
+
+    of_rows: "NDArray[np.int64]"
+    firsts: "NDArray[np.int64]"
 
 
 class _TermWeights:
@@ -146,60 +164,72 @@ class _TermWeights:
 
     def __init__(
         self,
-        index: "TermIndex",
-        documents: "NDArray[np.int64]",
-        terms: "NDArray[np.uint64]",
+        found: "NumberedPostings",
+        documents: DocumentRows,
+        asked: "AskedTerms",
         rarities: Sequence[float],
     ) -> None:
         import numpy as np
 
-        self._np = np
-        self._rows, which = index.rare_rows(terms, MOST_PASSAGES)
-        self._of_rows = documents[self._rows]
-        self._row_counts = np.bincount(which, minlength=len(terms))
-        self._size = int(documents[-1]) + 1 if len(documents) else 1
-        pairs, counts = np.unique(which * self._size + self._of_rows, return_counts=True)
-        owned, self._owners = np.divmod(pairs, self._size)
-        self._owner_counts = np.bincount(owned, minlength=len(terms))
+        from creonowd.retrieval.bm25 import IN_TEXT
+
+        self._np, self._asked, count = np, asked, len(asked.terms)
+        in_text = found.levels >= IN_TEXT
+        rows, which = found.rows[in_text], found.which[in_text]
+        counts = np.bincount(which, minlength=count)
+        rare = counts[which] <= MOST_PASSAGES
+        self._rows, which = rows[rare], which[rare]
+        self._row_counts = np.where(counts <= MOST_PASSAGES, counts, 0)
+        self._of_rows = documents.of_rows[self._rows]
+        self._size = max(1, len(documents.firsts))
+        pairs = which * self._size + self._of_rows
+        pairs.sort()
+        firsts = np.flatnonzero(np.diff(pairs, prepend=-1))
+        times = np.diff(firsts, append=len(pairs))
+        owned, self._owners = np.divmod(pairs[firsts], self._size)
+        self._owner_counts = np.bincount(owned, minlength=count)
         self._rarity = np.array(rarities)[self._owner_counts]
-        often = np.array([0.0, *(1 + math.log(n) for n in range(1, MOST_PASSAGES + 1))])
-        shares = self._rarity[owned] * often[counts] * counts / self._row_counts[owned]
-        self._shares = shares
+        often = np.array(_OFTEN)[times]
+        self._shares = self._rarity[owned] * often * times / self._row_counts[owned]
 
     def strongest(
-        self, lengths: Sequence[int], each: "NDArray[np.int64]", by: "NDArray[np.float64]"
+        self, by: "NDArray[np.float64]", least: "NDArray[np.float64]"
     ) -> list[tuple[int, float]]:
         """Return for each sentence the passage it points to, and twice its lead on the second.
 
-        `each` are the terms of all sentences, one sentence after the other, and `by` what each
-        counts there. Amounts are added up in their order, so that no sum depends on what else is
-        asked.
+        `by` is what each term counts where it is asked for; `least` is below what a sentence
+        needs, and one that has less gets nothing. Amounts are added up in their order, so that no
+        sum depends on what else is asked.
         """
-        np, count = self._np, len(lengths)
-        asking = np.repeat(np.arange(count), lengths)
+        np, size = self._np, self._size
+        count, _, asking, each = self._asked
         places, which = _stretches(self._owner_counts, each)
-        size = self._size
         sums = np.bincount(
             asking[which] * size + self._owners[places],
             weights=self._shares[places] * by[which],
             minlength=count * size,
         ).reshape(count, size)
+        best = sums.max(axis=1)
         second = np.partition(sums, size - 2, axis=1)[:, size - 2] if size > 1 else np.zeros(count)
-        asked, owners = np.nonzero((sums > 0) & (sums >= second[:, None] - CLEARLY))
-        ranked: list[list[tuple[float, int]]] = [[] for _ in lengths]
-        numbers: list[int] = asked.tolist()
-        of: list[int] = owners.tolist()
-        amounts: list[float] = sums[asked, owners].tolist()
-        for number, owner, amount in zip(numbers, of, amounts, strict=True):
-            ranked[number].append((-round(amount, 6), owner))
-        for one in ranked:
-            one.sort()
-        best = np.array([one[0][1] if one else -1 for one in ranked], np.int64)
-        rows = self._best_rows(best, asking, each, by)
-        return [
-            (row, -2 * one[0][0] + (one[1][0] if len(one) > 1 else 0.0)) if one else (-1, 0.0)
-            for row, one in zip(rows, ranked, strict=True)
-        ]
+        is_strong = (best > 0) & (2 * best - second >= least)
+        found = [(-1, 0.0)] * count
+        strong: list[int] = np.flatnonzero(is_strong).tolist()
+        if not strong:
+            return found
+        ranked: dict[int, list[tuple[float, int]]] = {}
+        documents = np.full(count, -1, np.int64)
+        for number in strong:
+            of_one = sums[number]
+            owners = np.flatnonzero((of_one > 0) & (of_one >= second[number] - CLEARLY))
+            pairs = zip(of_one[owners].tolist(), owners.tolist(), strict=True)
+            ranked[number] = sorted((-round(amount, 6), owner) for amount, owner in pairs)
+            documents[number] = ranked[number][0][1]
+        of_strong = is_strong[asking]
+        rows = self._best_rows(documents, asking[of_strong], each[of_strong], by[of_strong])
+        for number, one in ranked.items():
+            second_best = one[1][0] if len(one) > 1 else 0.0
+            found[number] = (rows[number], -2 * one[0][0] + second_best)
+        return found
 
     def _best_rows(
         self,
@@ -207,7 +237,7 @@ class _TermWeights:
         asking: "NDArray[np.int64]",
         each: "NDArray[np.int64]",
         by: "NDArray[np.float64]",
-    ) -> list[int]:
+    ) -> dict[int, int]:
         """Return for each sentence the row of its document that has most of its rare terms."""
         places, which = _stretches(self._row_counts, each)
         own = self._of_rows[places] == best[asking[which]]
@@ -215,10 +245,14 @@ class _TermWeights:
         asked: list[int] = asking[which].tolist()
         rows: list[int] = self._rows[places].tolist()
         amounts: list[float] = (self._rarity[each[which]] * by[which]).tolist()
-        sums: list[dict[int, float]] = [{} for _ in best]
+        sums: defaultdict[int, dict[int, float]] = defaultdict(dict)
         for sentence, row, amount in zip(asked, rows, amounts, strict=True):
-            sums[sentence][row] = sums[sentence].get(row, 0.0) + amount
-        return [min(of, key=lambda row: (-round(of[row], 6), row), default=-1) for of in sums]
+            of = sums[sentence]
+            of[row] = of.get(row, 0.0) + amount
+        return {
+            sentence: min(of, key=lambda row, of=of: (-round(of[row], 6), row))
+            for sentence, of in sums.items()
+        }
 
 
 def _stretches(
@@ -235,18 +269,29 @@ def _stretches(
 
 
 @lru_cache(maxsize=KEPT_SENTENCES)
-def _terms(sentence: str) -> tuple[str, ...]:
-    return tuple(sorted(content_terms(sentence)))
+def _terms(sentence: str) -> frozenset[str]:
+    return frozenset(content_terms(sentence))
+
+
+# The same sentences ask in two scopes and in two ways, one after the other.
+@lru_cache(maxsize=KEPT_ASKED)
+def _asked(sentences: tuple[str, ...]) -> "AskedTerms":
+    import numpy as np
+
+    from creonowd.retrieval.bm25 import AskedTerms
+
+    arrays = [_numbers(sentence) for sentence in sentences]
+    terms, asked = np.unique(np.concatenate(arrays), return_inverse=True)
+    asking = np.repeat(np.arange(len(arrays)), [len(array) for array in arrays])
+    return AskedTerms(len(arrays), terms, asking, asked)
 
 
 @lru_cache(maxsize=KEPT_NUMBERS)
 def _numbers(sentence: str) -> "NDArray[np.uint64]":
-    """Return the numbers of a sentence's rare terms, in the order of the terms."""
-    import numpy as np
+    """Return the numbers of a sentence's terms, in the order of the terms."""
+    from creonowd.retrieval.bm25 import numbers_of
 
-    from creonowd.retrieval.bm25 import term_number
-
-    return np.array([term_number(term) for term in _terms(sentence)], np.uint64)
+    return numbers_of(sorted(content_terms(sentence)))
 
 
 def _uses(scene: tuple[str, ...], terms: "NDArray[np.uint64]") -> "NDArray[np.int64]":
@@ -340,13 +385,42 @@ class HeldAllusions:
         self._changed = self._at
 
 
+class AlludingText:
+    """What the sentences of a text allude to, and after each of those that its author added.
+
+    An author adds one sentence after the other, or goes back to an earlier one: only what follows
+    a sentence that is new is searched again.
+    """
+
+    def __init__(self, documents: Sequence[int], allusions: Allusions, text: Sequence[str]) -> None:
+        first = HeldAllusions(documents)
+        first.begin(text, allusions.find(text, text))
+        self._text, self._added, self._after = text, (), [first]
+
+    def after(self, added: tuple[str, ...], allusions: Callable[[], Allusions]) -> list[Allusion]:
+        """Return what is alluded to when some sentences have been added."""
+        same = next(
+            (n for n, pair in enumerate(zip(added, self._added, strict=False)) if pair[0] != pair[1]),
+            min(len(added), len(self._added)),
+        )
+        if same < len(added):
+            new = added[same:]
+            del self._after[same + 1 :]
+            for sentence, found in zip(new, allusions().find(new, self._text), strict=True):
+                following = self._after[-1].copy()
+                following.go_on([sentence], [found])
+                self._after.append(following)
+            self._added = added
+        return self._after[len(added)].all
+
+
 @lru_cache(maxsize=KEPT_EXCERPTS)
 def excerpt(text: str, sentence: str, most: float) -> tuple[int, int]:
     """Return where a passage says what a sentence alludes to, in at most so many tokens or so.
 
     Whole sentences around the one that shares most with it; a single one may be longer.
     """
-    wanted = frozenset(_terms(sentence))
+    wanted = _terms(sentence)
     parts = _parts(text)
     best, chosen = (-1, 0), (0, len(text))
     for first in range(len(parts)):
@@ -369,6 +443,6 @@ def _parts(text: str) -> list[tuple[int, int, frozenset[str], float]]:
     ends = [at for at in sentences(text, 0, len(text)) if not is_abbreviation(text, at)]
     bounds = sorted({0, *ends, len(text)})
     return [
-        (start, end, frozenset(_terms(text[start:end])), about_tokens(text[start:end]))
+        (start, end, _terms(text[start:end]), about_tokens(text[start:end]))
         for start, end in pairwise(bounds)
     ]

@@ -36,6 +36,7 @@ LEVELS = IN_TEXT + len(STEPS) + 1
 
 _CHARACTER_BITS = 21
 _WORD = 1 << 63
+_FIRST_HAN, _LAST_HAN = 0x4E00, 0x9FFF
 _PLACE_BITS, _LEVEL_BITS = 32, 3
 _COMPRESSION = 1
 _CHECKSUM_BYTES = 8
@@ -80,6 +81,17 @@ def _number(term: str) -> int:
         return int.from_bytes(digest, "little") >> 2 | _WORD
     second = ord(term[1]) if len(term) > 1 else 0
     return ord(term[0]) << _CHARACTER_BITS | second
+
+
+def numbers_of(terms: Sequence[str]) -> Numbers:
+    """Return the numbers of terms; all at once if they are pairs of common Han characters."""
+    joined = "".join(terms)
+    if len(joined) == 2 * len(terms):
+        characters = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), "<u4")
+        if ((characters >= _FIRST_HAN) & (characters <= _LAST_HAN)).all():
+            first, second = characters.astype(np.uint64).reshape(-1, 2).T
+            return first << np.uint64(_CHARACTER_BITS) | second
+    return np.array([term_number(term) for term in terms], np.uint64)
 
 
 def pack_terms(terms: Iterable[str], heading: str) -> bytes:
@@ -240,6 +252,21 @@ class Postings(NamedTuple):
         return self.steps % LEVELS
 
 
+class NumberedPostings(NamedTuple):
+    """The rows that have a term, for all of some terms, one after the other.
+
+    `which[i]` is the term that `rows[i]` has, and `levels[i]` its level there.
+    """
+
+    rows: Rows
+    which: NDArray[np.int64]
+    levels: NDArray[np.int64]
+
+    def only(self, chosen: Mask) -> "NumberedPostings":
+        """Return some of them."""
+        return NumberedPostings(self.rows[chosen], self.which[chosen], self.levels[chosen])
+
+
 class Matches(NamedTuple):
     """Rows and their scores, best first; ties by path and offset."""
 
@@ -265,12 +292,13 @@ class TermIndex:
         self.allowed: Mask | None = None
         self.parts = list(zip(segments, numbering, strict=True))
         self._kept: Memo[tuple[str, ...], Postings] = Memo(KEPT_BYTES, _weigh)
+        self._numbered: Memo[bytes, NumberedPostings] = Memo(KEPT_BYTES, _weigh_numbered)
 
     def within(self, allowed: Mask) -> "TermIndex":
         """Return the same index as if it had only some rows: nothing shows what the others say."""
         some = TermIndex(self.size, (), ())
         some.allowed, some.population = allowed, int(np.count_nonzero(allowed))
-        some.parts, some._kept = self.parts, self._kept
+        some.parts, some._kept, some._numbered = self.parts, self._kept, self._numbered
         return some
 
     def look_up(self, terms: Iterable[str]) -> Postings:
@@ -278,19 +306,14 @@ class TermIndex:
         wanted = tuple(terms)
         return self._kept.get(wanted, lambda: self._look_up(wanted))
 
-    def rare_rows(self, terms: Numbers, most: int) -> tuple[Rows, Rows]:
-        """Return the allowed rows whose text has a term, and which of the terms it is for each.
+    def numbered(self, terms: Numbers) -> "NumberedPostings":
+        """Return the postings of terms that are given by their numbers, those not allowed too."""
+        return self._numbered.get(terms.tobytes(), lambda: self._find_numbered(terms))
 
-        They stand in the order of the terms; a term that more than `most` have is left out.
-        """
+    def _find_numbered(self, terms: Numbers) -> "NumberedPostings":
         every = np.arange(len(terms))
         found = _join_postings([_find(part, rows, terms, every) for part, rows in self.parts])
-        wanted = found.levels >= IN_TEXT
-        if self.allowed is not None:
-            wanted &= self.allowed[found.rows]
-        rows, which = found.rows[wanted], found.steps[wanted] // LEVELS
-        rare = np.bincount(which, minlength=len(terms))[which] <= most
-        return rows[rare], which[rare]
+        return NumberedPostings(found.rows, *np.divmod(found.steps, LEVELS))
 
     def _look_up(self, terms: tuple[str, ...]) -> Postings:
         single = [number for number, term in enumerate(terms) if is_single_character(term)]
@@ -370,50 +393,55 @@ class LeadingRow(NamedTuple):
     lead: float
 
 
+class AskedTerms(NamedTuple):
+    """The terms of many short queries: each once, and for each use of one the query and the term."""
+
+    count: int
+    terms: Numbers
+    asking: NDArray[np.int64]
+    asked: NDArray[np.int64]
+
+
 def leading_rows(
-    index: TermIndex, queries: Sequence[Sequence[str]], documents: NDArray[np.int64]
+    index: TermIndex, found: NumberedPostings, queries: AskedTerms, firsts: Rows
 ) -> list[LeadingRow | None]:
     """Search for the terms of many short queries together; None for one that finds nothing.
 
-    `documents` has the document of each row, ascending. Terms that are too common to set passages
-    apart are skipped.
+    `found` are the postings of the terms that are allowed, and `firsts` the first rows of the
+    documents. Terms that are too common to set passages apart are skipped.
     """
-    found: list[LeadingRow | None] = []
-    at_once = max(1, MOST_CELLS // max(1, index.size))
-    for start in range(0, len(queries), at_once):
-        found += _leading_rows(index, queries[start : start + at_once], documents)
-    return found
-
-
-def _leading_rows(
-    index: TermIndex, queries: Sequence[Sequence[str]], documents: NDArray[np.int64]
-) -> list[LeadingRow | None]:
-    terms = sorted({term for query in queries for term in query})
-    place = {term: number for number, term in enumerate(terms)}
-    found = index.look_up(terms)
-    if index.allowed is not None:
-        allowed = index.allowed[found.rows]
-        found = Postings(found.rows[allowed], found.steps[allowed])
-    which = found.steps // LEVELS
-    frequencies = np.bincount(which, minlength=len(terms))
-    asking = np.repeat(np.arange(len(queries)), [len(query) for query in queries])
-    asked = np.array([place[term] for query in queries for term in query], np.int64)
-    is_rare = (frequencies[asked] > 0) & (frequencies[asked] <= COMMON)
-    asking, asked = asking[is_rare], asked[is_rare]
-    if not len(asked):
-        return [None] * len(queries)
-    lengths = frequencies[asked]
+    frequencies = np.bincount(found.which, minlength=len(queries.terms))
+    rarity = np.log(1 + (index.population - frequencies + 0.5) / (frequencies + 0.5))
+    worth = rarity[found.which] * IMPACTS[found.levels]
+    of_asked = frequencies[queries.asked]
+    is_rare = (of_asked > 0) & (of_asked <= COMMON)
+    asking, asked = queries.asking[is_rare], queries.asked[is_rare]
+    lengths = of_asked[is_rare]
     starts = np.cumsum(frequencies)[asked] - np.cumsum(lengths)
     at = np.arange(int(lengths.sum())) + np.repeat(starts, lengths)
-    rarity = np.log(1 + (index.population - frequencies + 0.5) / (frequencies + 0.5))
     cells = np.repeat(asking * index.size, lengths) + found.rows[at]
-    worth = rarity[which[at]] * IMPACTS[found.levels[at]]
-    table = _sums(cells, worth, len(queries) * index.size).reshape(-1, index.size)
-    firsts = np.flatnonzero(np.diff(documents, prepend=-1))
+    leading: list[LeadingRow | None] = []
+    at_once = max(1, MOST_CELLS // max(1, index.size))
+    for start in range(0, queries.count, at_once):
+        most = min(at_once, queries.count - start)
+        low, high = 0, len(cells)
+        if most < queries.count:
+            bounds = np.array([start, start + most]) * index.size
+            low, high = np.searchsorted(cells // index.size * index.size, bounds).tolist()
+        part = cells[low:high] - start * index.size
+        table = _sums(part, worth[at[low:high]], most * index.size)
+        leading += _leading_rows(table.reshape(most, -1), firsts)
+    return leading
+
+
+def _leading_rows(table: Scores, firsts: Rows) -> list[LeadingRow | None]:
+    """Return the leading row of each line of scores."""
+    if not table.size:
+        return [None] * len(table)
     of_documents = _round(np.maximum.reduceat(table, firsts, axis=1))
     best = of_documents.max(axis=1)
     rows = _first_best(table, best)
-    of_documents[np.arange(len(queries)), of_documents.argmax(axis=1)] = 0.0
+    of_documents[np.arange(len(table)), of_documents.argmax(axis=1)] = 0.0
     leads = (best - of_documents.max(axis=1)).tolist()
     columns = zip(rows, best.tolist(), leads, strict=True)
     return [LeadingRow(row, lead) if score > 0 else None for row, score, lead in columns]
@@ -540,6 +568,10 @@ def _sums(at: Rows, amounts: Scores, size: int) -> Scores:
 
 def _round(values: Scores) -> Scores:
     return np.round(values, 6)
+
+
+def _weigh_numbered(terms: bytes, postings: NumberedPostings) -> int:
+    return 500 + len(terms) + sum(array.nbytes for array in postings)
 
 
 def _weigh(terms: tuple[str, ...], postings: Postings) -> int:

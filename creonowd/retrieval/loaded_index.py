@@ -18,7 +18,12 @@ from numpy.typing import NDArray
 
 from creonowd.memo import Memo
 from creonowd.redaction import PLACEHOLDER
-from creonowd.retrieval.allusions import Allusion, Allusions, HeldAllusions
+from creonowd.retrieval.allusions import (
+    AlludingText,
+    Allusion,
+    Allusions,
+    DocumentRows,
+)
 from creonowd.retrieval.bm25 import (
     Mask,
     Scores,
@@ -43,9 +48,11 @@ FEW = 256
 SMALL_SHARE = 8
 
 # For masks and factors: one of each for every place where authors are.
-KEPT_BYTES = 2_000_000
+KEPT_BYTES = 4_000_000
 KEPT_CHARACTERS = 4_000_000
-KEPT_SCENES = 1024
+# Five hundred authors ask in two scopes each; with half as much each asked anew.
+KEPT_ALLUSIONS_BYTES = 12_000_000
+KEPT_TEXTS = 2048
 # How much of a score depends on how near the document stands to the author's.
 NEAR_SHARE = 0.15
 
@@ -80,6 +87,8 @@ class LoadedIndex:
         }
         self._documents = np.repeat(np.arange(len(self.paths)), lengths)
         self.documents: list[int] = self._documents.tolist()
+        firsts = np.flatnonzero(np.diff(self._documents, prepend=-1))
+        self._document_rows = DocumentRows(self._documents, firsts)
         self._ends = np.array([row.end for row in self.rows], np.int64)
         self._digests = {path: documents[path].mark[1] for path in self.paths}
         self._has_text: Memo[tuple[str, str], bool] = Memo(
@@ -95,12 +104,9 @@ class LoadedIndex:
         # Nothing here refers back to the index, so that its arrays are freed when another replaces it.
         size = len(self.rows)
         self._allusions: Memo[SearchScope, Allusions] = Memo(
-            KEPT_BYTES, lambda _scope, _allusions: 5000 + size
+            KEPT_ALLUSIONS_BYTES, lambda _scope, _allusions: 20_000 + size
         )
-        self._alluded: Memo[tuple[SearchScope, tuple[str, ...]], dict[str, Allusion]] = Memo(
-            KEPT_SCENES
-        )
-        self._begun: Memo[tuple[SearchScope, tuple[str, ...]], HeldAllusions] = Memo(KEPT_SCENES)
+        self._alluding: Memo[tuple[SearchScope, tuple[str, ...]], AlludingText] = Memo(KEPT_TEXTS)
 
     def terms_in(self, scope: SearchScope | None) -> TermIndex:
         """Return the terms of all rows, or of those in a scope as if there were no others."""
@@ -108,26 +114,23 @@ class LoadedIndex:
 
     def allusions_in(self, scope: SearchScope) -> Allusions:
         """Return what sentences allude to in a scope, kept for as long as the scope is."""
-        alluded = self._alluded
-
-        def kept(scene: tuple[str, ...]) -> dict[str, Allusion]:
-            return alluded.get((scope, scene), dict[str, Allusion])
 
         def make() -> Allusions:
             documents = sum(path in self._rows_in for path in scope.documents)
-            return Allusions(self.terms_in(scope), self._documents, documents, kept)
+            return Allusions(self.terms_in(scope), self._document_rows, documents)
 
         return self._allusions.get(scope, make)
 
-    def held_allusions(self, scope: SearchScope, text: tuple[str, ...]) -> HeldAllusions:
-        """Return what the sentences of a text allude to in a scope, to go on with."""
+    def alluded(
+        self, scope: SearchScope, text: tuple[str, ...], added: tuple[str, ...] = ()
+    ) -> list[Allusion]:
+        """Return what a text alludes to in a scope, and then the sentences added to it."""
 
-        def begin() -> HeldAllusions:
-            held = HeldAllusions(self.documents)
-            held.begin(text, self.allusions_in(scope).find(text, text))
-            return held
+        def begin() -> AlludingText:
+            return AlludingText(self.documents, self.allusions_in(scope), text)
 
-        return self._begun.get((scope, text), begin).copy()
+        alluding = self._alluding.get((scope, text), begin)
+        return alluding.after(added, lambda: self.allusions_in(scope))
 
     def _rows_in_scope(self, scope: SearchScope) -> Mask:
         documents = scope.documents

@@ -247,10 +247,7 @@ class SearchedAllusions(_SearchTexts):
             return
         documents = _others(ask, self.loaded.paths)
         scope = SearchScope(documents=documents | _later(ask) if ahead else documents)
-        held = self.loaded.held_allusions(scope, firm)
-        if late:
-            held.go_on(late, self.loaded.allusions_in(scope).find(late, firm))
-        self._chosen_allusions = held.all
+        self._chosen_allusions = self.loaded.alluded(scope, firm, late)
 
     @property
     def sentences(self) -> dict[int, str]:

@@ -157,7 +157,7 @@ def test_an_index_that_was_replaced_is_freed_at_once(tmp_path: Path):
     """Its arrays are as large as the text: they must not wait for a collection of garbage."""
     loaded = load(index_of(tmp_path, a="风雪夜归人。", b="船到江心。"))
     scope = SearchScope(documents=frozenset(loaded.paths))
-    loaded.held_allusions(scope, ("船到江心。",))
+    loaded.alluded(scope, ("船到江心。",))
     index, terms = weakref.ref(loaded), weakref.ref(loaded.terms)
     gc.disable()
     try:
