@@ -42,7 +42,15 @@ from creonowd.context.language import title
 from creonowd.context.manuscript import Manuscript
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Plan, Summary, previous_start, shows_document
-from creonowd.context.source import Failure, Source, SourceResults, gather, in_time, wanted_sources
+from creonowd.context.source import (
+    Failure,
+    Source,
+    SourceResults,
+    depends_on_place,
+    gather,
+    in_time,
+    wanted_sources,
+)
 from creonowd.context.stable_prefix import (
     PreparedRules,
     PreparedSettings,
@@ -87,7 +95,7 @@ from creonowd.context.user_content import (
     redact_pinned,
     trim_user_content,
 )
-from creonowd.context.window import surroundings_of
+from creonowd.context.window import Surroundings, surroundings_of
 from creonowd.errors import WarningCode, Wording
 from creonowd.model import Model
 from creonowd.text import count_line_ends, file_stem
@@ -245,14 +253,7 @@ def without_tokenizer(plan: Plan) -> Plan:
 
 
 def _compose(plan: Plan, everything: SourceResults, tools: TextTools) -> Assembly:
-    gathered = in_time(plan, _mark_pinned(plan, everything))
-    tools.spend(UNIT_WORK * sum(len(gathered.fragments[layer]) for layer in DYNAMIC))
-    guard_lengths(_sent_fragments(plan, gathered), tools)
-    settings = redact_settings(gathered.fragments[Layer.SETTINGS], tools)
-    # Settings are the most text: other threads count new ones while this one does the rest.
-    with tools.start_counting(settings.texts, ahead=True) as settings_counts:
-        redacted = redact(plan, gathered, tools)
-        counted = count(plan, redacted, settings, settings_counts, tools)
+    gathered, counted = _count_all(plan, everything, tools)
     guard(plan, gathered, counted, tools)
     trimmed = trim(plan, gathered, counted, tools)
     user_content = render(trimmed, tools)
@@ -271,6 +272,56 @@ def _compose(plan: Plan, everything: SourceResults, tools: TextTools) -> Assembl
     )
 
 
+class KnownCandidates(NamedTuple):
+    """What was made of answers: what holds of them, and that counted. They are kept with it."""
+
+    answers: SourceResults
+    gathered: SourceResults
+    counted: CountedCandidates
+
+
+def _count_all(
+    plan: Plan, everything: SourceResults, tools: TextTools
+) -> tuple[SourceResults, CountedCandidates]:
+    """Redact and count everything; of answers that come again, only the document and the task."""
+    key = (id(everything), tools.key)
+    is_kept = everything.is_kept and not plan.pinned
+    known: KnownCandidates | None = tools.memory.candidates.peek(key) if is_kept else None
+    if known is not None:
+        guard_lengths(input_fragments(plan), tools)
+        manuscript = _manuscript(plan, tools)
+        user = known.counted.user._replace(
+            pinned=count_pinned(plan, redact_pinned(plan, manuscript, tools), tools),
+            around=_surroundings(plan, manuscript, tools),
+            previous=_previous(plan, tools) if shows_document(plan) else None,
+        )
+        return known.gathered, known.counted._replace(user=user)
+    gathered = in_time(plan, _mark_pinned(plan, everything))
+    tools.spend(UNIT_WORK * sum(len(gathered.fragments[layer]) for layer in DYNAMIC))
+    guard_lengths(_sent_fragments(plan, gathered), tools)
+    settings = redact_settings(gathered.fragments[Layer.SETTINGS], tools)
+    # Settings are the most text: other threads count new ones while this one does the rest.
+    with tools.start_counting(settings.texts, ahead=True) as settings_counts:
+        redacted = redact(plan, gathered, tools)
+        counted = count(plan, redacted, settings, settings_counts, tools)
+    if is_kept and not depends_on_place(everything):
+        tools.memory.candidates.put(key, KnownCandidates(everything, gathered, counted))
+    return gathered, counted
+
+
+def _manuscript(plan: Plan, tools: TextTools) -> Manuscript | None:
+    document = plan.document
+    return None if document is None else Manuscript(document.text, document.here.start, tools)
+
+
+def _surroundings(
+    plan: Plan, manuscript: Manuscript | None, tools: TextTools
+) -> Surroundings | None:
+    if manuscript is None or not shows_document(plan):
+        return None
+    return surroundings_of(plan, manuscript, tools)
+
+
 def _mark_pinned(plan: Plan, gathered: SourceResults) -> SourceResults:
     """Mark the candidates that the author pinned."""
     if not plan.pinned:
@@ -284,6 +335,7 @@ def _mark_pinned(plan: Plan, gathered: SourceResults) -> SourceResults:
             )
             for layer, fragments in gathered.fragments.items()
         },
+        is_kept=False,
     )
 
 
@@ -291,10 +343,7 @@ def redact(plan: Plan, gathered: SourceResults, tools: TextTools) -> RedactedCan
     """Take secrets out of all but the settings: counts and hashes are of what is sent."""
     given = gathered.fragments
     retrieved = given[Layer.RETRIEVED]
-    document = plan.document
-    manuscript = None
-    if document is not None:
-        manuscript = Manuscript(document.text, document.here.start, tools)
+    manuscript = _manuscript(plan, tools)
     return RedactedCandidates(
         rules=redact_rules(given[Layer.RULES], tools),
         chunks=redact_chunks(tuple(f for f in retrieved if not f.is_synopsis), tools),
@@ -313,9 +362,7 @@ def count(
     tools: TextTools,
 ) -> CountedCandidates:
     """Count everything exactly; the settings last, which other threads count meanwhile."""
-    around = None
-    if redacted.manuscript is not None and shows_document(plan):
-        around = surroundings_of(plan, redacted.manuscript, tools)
+    around = _surroundings(plan, redacted.manuscript, tools)
     return CountedCandidates(
         rules=count_rules(redacted.rules, tools),
         user=UserContentInput(

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from creonowd.memo import Memo
-from creonowd.tokens.boundaries import additive_parts
+from creonowd.tokens.boundaries import additive_parts, settled_end
 
 if TYPE_CHECKING:
     from ahocorasick_rs import AhoCorasick
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # The names in a text of up to so many characters are kept for the text as a whole.
 WHOLE = 32_000
 KEPT_TEXTS = 16
+MOST_KINDS = 8
 
 Names = frozenset[str]
 _FIRST_IDEOGRAPH = "\u2e80"
@@ -64,20 +65,34 @@ _LONGEST_HAN = 4
 
 
 class Mentions:
-    """Find names in texts, searching only those parts of a text that are new."""
+    """Find names in texts, searching only those parts of a text that are new.
+
+    All but the last lines of a text are kept as one: as an author writes on, only those change.
+    """
 
     def __init__(self, capacity: int = 8_000_000) -> None:
         self._found: Memo[tuple[tuple[str, ...], str], Names] = Memo(capacity, _weigh)
         self._counts: Memo[tuple[tuple[str, ...], str], Counter[str]] = Memo(capacity, _weigh)
+        self._in_heads: Memo[str, dict[tuple[str, ...], Names]] = Memo(capacity, _weigh_head)
 
     def find(self, names: Iterable[str], text: str) -> Names:
         """Return which of the names a text mentions."""
         wanted = _sorted_names(tuple(names))
         if not wanted:
             return frozenset()
-        if len(text) > WHOLE:
+        end = settled_end(text) if len(text) <= WHOLE else 0
+        if not end:
             return self._find_in_parts(wanted, text)
-        return self._found.get((wanted, text), lambda: self._find_in_parts(wanted, text))
+        head = text[:end]
+        # Several kinds of names are looked for in the same text.
+        known = self._in_heads.get(head, dict[tuple[str, ...], Names])
+        found = known.get(wanted)
+        if found is None:
+            if len(known) >= MOST_KINDS:
+                known.clear()
+            found = known[wanted] = self._find_in_parts(wanted, head)
+        last = self._find_in_parts(wanted, text[end:])
+        return found | last if last else found
 
     def count(self, names: Iterable[str], text: str) -> Counter[str]:
         """Return how often a text mentions each of the names."""
@@ -102,7 +117,7 @@ class Mentions:
     def _find_in_parts(self, names: tuple[str, ...], text: str) -> Names:
         parts = _parts_of(text)
         if len(parts) == 1:
-            return _find(names, text)
+            return self._find_in_part(names, text)
         return frozenset[str]().union(*(self._find_in_part(names, part) for part in parts))
 
     def _find_in_part(self, names: tuple[str, ...], part: str) -> Names:
@@ -157,6 +172,10 @@ def _is_whole_name(text: str, start: int, end: int) -> bool:
 
 def _is_latin(character: str) -> bool:
     return character.isalnum() and character < _FIRST_IDEOGRAPH
+
+
+def _weigh_head(head: str, _found: object) -> int:
+    return 1000 + len(head)
 
 
 def _weigh(key: tuple[tuple[str, ...], str], found: Sized) -> int:

@@ -12,7 +12,7 @@ import anyio
 from anyio import CapacityLimiter
 from msgspec.structs import replace
 
-from creonowd.context.fragment import STABLE, Fragment, Layer, Omission
+from creonowd.context.fragment import STABLE, Fragment, FragmentKind, Layer, Omission
 from creonowd.context.language import ManuscriptLanguage
 from creonowd.context.notice import Caution
 from creonowd.context.plan import (
@@ -47,6 +47,8 @@ _FATAL = {ErrorCode.CONTEXT_SCOPE_VIOLATION, ErrorCode.CONTEXT_INPUT_TOO_LARGE}
 # How much of the end of the chapter before an empty page asks with, in code points.
 FIRST_WORDS = 480
 LAST_ASKED = 3
+# As many as ask at once, each with its own place, stay known.
+KEPT_TOGETHER = 1024
 
 
 class SourceQuery(Model):
@@ -111,6 +113,9 @@ class SourceResult(Model, cache_hash=True):
     def weight(self) -> int:
         """Return about how many characters keeping this takes."""
         return 500 * (1 + len(self.left_out)) + sum(each.weight for each in self.fragments)
+
+
+NOTHING = SourceResult()
 
 
 class Source(Protocol):
@@ -235,8 +240,64 @@ class AnswerFacts(NamedTuple):
     is_timed: bool
 
 
-# What was found in an answer; the same answer again is not checked again.
-CheckedAnswers = Memo[tuple[SourceResult, Layer], AnswerFacts]
+class KnownAnswers:
+    """What was made of answers that sources have in memory: the same ones come again and again.
+
+    An answer is recognised as the very same value, and kept as long as what was made of it. Those
+    of the stable layers are the same for many that differ in the others.
+    """
+
+    def __init__(self, characters: int = 8_000_000) -> None:
+        self._facts: Memo[int, tuple[SourceResult, AnswerFacts]] = Memo(characters, _weigh_facts)
+        self._joined: Memo[tuple[str | int, ...], _JoinedAnswers] = Memo(
+            characters, lambda _key, joined: joined.weight
+        )
+
+    def facts(self, answer: SourceResult, layer: Layer) -> AnswerFacts | None:
+        """Look at all fragments of an answer; None if it makes no sense."""
+        known = self._facts.peek(id(answer)) if layer in STABLE else None
+        if known is not None:
+            return known[1]
+        facts = _facts(answer, layer)
+        if facts is not None and layer in STABLE:
+            self._facts.put(id(answer), (answer, facts))
+        return facts
+
+    def joined(self, project_id: str, answers: "AnswersByLayer") -> "SourceResults | None":
+        """Return these answers of a project put together, if they were before."""
+        joined = self._joined.peek((project_id, *map(id, answers.stable)))
+        known = None if joined is None else joined.dynamic.peek(tuple(map(id, answers.dynamic)))
+        return None if known is None else known[1]
+
+    def keep(self, project_id: str, answers: "AnswersByLayer", results: "SourceResults") -> None:
+        """Keep answers of a project that were put together."""
+        key = (project_id, *map(id, answers.stable))
+        joined = self._joined.get(key, lambda: _JoinedAnswers(answers.stable))
+        joined.dynamic.put(tuple(map(id, answers.dynamic)), (answers.dynamic, results))
+
+
+class AnswersByLayer(NamedTuple):
+    """The answers with texts of the stable layers, and all others."""
+
+    stable: tuple[object, ...]
+    dynamic: tuple[object, ...]
+
+
+class _JoinedAnswers:
+    """What was put together of the same stable answers with others."""
+
+    def __init__(self, stable: Sequence[object]) -> None:
+        self.stable = stable
+        self.dynamic: Memo[tuple[int, ...], tuple[Sequence[object], SourceResults]] = Memo(
+            KEPT_TOGETHER
+        )
+        self.weight = 1000 + sum(one.weight for one in stable if isinstance(one, SourceResult))
+
+
+def _weigh_facts(_key: int, known: tuple[SourceResult, AnswerFacts]) -> int:
+    return known[0].weight
+
+
 # What a source returned and what was found in it, the error that ends the request, or the kind of
 # the failure.
 SourceAnswer = tuple[SourceResult, AnswerFacts] | DaemonError | str
@@ -254,11 +315,13 @@ class SourceResults(Model):
     """What all sources returned, in the order of the sources and not of their answers.
 
     `untimely` does not hold at the author's place, and `states` say where the pieces of the
-    stable layers stand in time. `timeless` layers have no piece that depends on the place.
+    stable layers stand in time. `timeless` layers have no piece that depends on the place. If it
+    `is_kept`, the same answers are this very value again.
     """
 
     fragments: dict[Layer, tuple[Fragment, ...]]
     timeless: frozenset[Layer] = frozenset()
+    is_kept: bool = False
     untimely: tuple[Untimely, ...] = ()
     states: tuple[tuple[str, str], ...] = ()
     left_out: tuple[Omission, ...] = ()
@@ -272,24 +335,31 @@ async def gather(
     plan: Plan,
     sources: Sequence[Source],
     reading: CapacityLimiter | None = None,
-    checked: CheckedAnswers | None = None,
+    known: KnownAnswers | None = None,
 ) -> SourceResults:
     """Ask all sources at once and wait for the slowest, at most until its deadline.
 
-    A source in whose folder nothing changed returns the very same value; `checked` keeps what was
-    found in it.
+    A source in whose folder nothing changed returns the very same value; `known` keeps what was
+    made of it.
 
     Those with a deadline of their own are asked now, the others when `reading` has a place: in
     a crowd the clock of a source runs while it works, not while it waits for its turn.
     """
-    known = CheckedAnswers(1) if checked is None else checked
+    known = known or KnownAnswers(1)
     asks = {layer: query_for(plan, layer) for layer in {source.layer for source in sources}}
-    answers = [_answer_now(source, asks[source.layer], known) for source in sources]
+    fetched = [_fetch_now(source, asks[source.layer]) for source in sources]
+    by_layer = _by_layer(sources, fetched)
+    if (joined := known.joined(plan.project_id, by_layer)) is not None:
+        return joined
+    answers = [
+        None if one is None else _check_answer(one, source, known)
+        for source, one in zip(sources, fetched, strict=True)
+    ]
     waiting = [index for index, answer in enumerate(answers) if answer is None]
 
     async def ask(index: int) -> None:
         source = sources[index]
-        answers[index] = await _answer(source, asks[source.layer], known)
+        answers[index] = await _answer(source, asks[source.layer])
 
     async def ask_all(indexes: Sequence[int], timeout_ms: int) -> None:
         # One deadline for many: a scope for each source took 0.15 ms of an assembly's 2.4.
@@ -308,29 +378,42 @@ async def gather(
                 others = [index for index in waiting if sources[index].timeout_ms is None]
                 await ask_all(others, plan.source_timeout_ms)
     pairs = zip(sources, answers, strict=True)
-    return _join_answers(
+    joined = _join_answers(
         plan.project_id, [(source, answer or "timeout") for source, answer in pairs]
     )
+    if not waiting and not joined.failures:
+        joined = replace(joined, is_kept=True)
+        known.keep(plan.project_id, by_layer, joined)
+    return joined
 
 
-def _answer_now(source: Source, ask: SourceQuery, checked: CheckedAnswers) -> SourceAnswer | None:
+def _by_layer(sources: Sequence[Source], fetched: Sequence[object]) -> AnswersByLayer:
+    """Part the texts of stable layers, which are the same everywhere, from all other answers."""
+    stable: list[object] = []
+    dynamic: list[object] = []
+    for source, one in zip(sources, fetched, strict=True):
+        is_text = isinstance(one, SourceResult) and bool(one.fragments)
+        (stable if is_text and source.layer in STABLE else dynamic).append(one)
+    return AnswersByLayer(tuple(stable), tuple(dynamic))
+
+
+def _fetch_now(source: Source, ask: SourceQuery) -> object | None:
     """Return the answer of a source that has it in memory; None if it has to be waited for."""
     fetch_now: Callable[[SourceQuery], object] | None = getattr(source, "fetch_now", None)
     if fetch_now is None:
         return None
     try:
-        fetched = fetch_now(ask)
+        return fetch_now(ask)
     except Exception as error:  # noqa: BLE001 - a source may fail in any way, the assembly in none
-        return _failure(error)
-    return None if fetched is None else _check_answer(fetched, source, checked)
+        return error
 
 
-async def _answer(source: Source, ask: SourceQuery, checked: CheckedAnswers) -> SourceAnswer:
+async def _answer(source: Source, ask: SourceQuery) -> SourceAnswer:
     try:
         fetched = await source.fetch(ask)
     except Exception as error:  # noqa: BLE001 - a source may fail in any way, the assembly in none
-        return _failure(error)
-    return _check_answer(fetched, source, checked)
+        fetched = error
+    return _check_answer(fetched, source)
 
 
 def _failure(error: Exception) -> DaemonError | str:
@@ -342,15 +425,15 @@ def _failure(error: Exception) -> DaemonError | str:
     return type(error).__name__
 
 
-def _check_answer(fetched: object, source: Source, checked: CheckedAnswers) -> SourceAnswer:
+def _check_answer(
+    fetched: object, source: Source, known: KnownAnswers | None = None
+) -> SourceAnswer:
+    if isinstance(fetched, Exception):
+        return _failure(fetched)
     if not isinstance(fetched, SourceResult):
         return "malformed"
-    # What depends on the cursor is another nearly every time: to keep that took longer than to look.
-    facts = checked.peek((fetched, source.layer)) if source.layer in STABLE else None
-    if facts is None:
-        facts = _facts(fetched, source.layer)
-        if facts is not None and source.layer in STABLE:
-            checked.put((fetched, source.layer), facts)
+    layer = source.layer
+    facts = _facts(fetched, layer) if known is None else known.facts(fetched, layer)
     return "malformed" if facts is None else (fetched, facts)
 
 
@@ -431,12 +514,24 @@ def in_time(plan: Plan, gathered: SourceResults) -> SourceResults:
     return replace(
         gathered,
         fragments={layer: each.fragments for layer, each in timely.items()},
-        untimely=tuple(one for each in timely.values() for one in each.untimely),
-        states=tuple(state for layer in STABLE for state in timely[layer].states),
+        untimely=tuple([one for each in timely.values() for one in each.untimely]),
+        states=tuple([state for layer in STABLE for state in timely[layer].states]),
         warnings=(
             *gathered.warnings,
             *(warning for each in timely.values() for warning in each.warnings),
         ),
+        is_kept=False,
+    )
+
+
+def depends_on_place(gathered: SourceResults) -> bool:
+    """Return whether what holds of some answers changes with the author's place in the story."""
+    settings = gathered.fragments[Layer.SETTINGS]
+    return any(one.kind is FragmentKind.THREAD for one in settings) or any(
+        one.since or one.until or one.stages
+        for layer, fragments in gathered.fragments.items()
+        if layer not in gathered.timeless
+        for one in fragments
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from creonowd.context.language import CHINESE, PromptFrame
 from creonowd.context.names import Mentions
+from creonowd.context.source import KnownAnswers
 from creonowd.errors import library_errors
 from creonowd.memo import Memo
 from creonowd.redaction import PLACEHOLDER, Redacted, RedactionEvidence, SecretSpan
@@ -20,6 +21,7 @@ from creonowd.tokens.boundaries import LONG, SHORT, additive_parts
 from creonowd.tokens.tokenizer import BoundTokenizer, PendingCounts, Tokenizer
 
 ENTRY_WEIGHT = 200
+KEPT_CANDIDATES = 1024
 
 CountKey = tuple[str, str]
 
@@ -322,7 +324,8 @@ class Memory:
     """What a daemon keeps between assemblies; every part is bounded.
 
     `units` are fragments made ready, `layers` whole layers made ready and whole system prompts,
-    `chunks` what was retrieved together; `answers` are those of sources that were checked.
+    `chunks` what was retrieved together; `answers` are those of sources, and `candidates` what was
+    made of answers that come again as the very same value, under its `id`.
     """
 
     def __init__(self, characters: int = 8_000_000) -> None:
@@ -333,16 +336,13 @@ class Memory:
         self.units: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
         self.layers: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
         self.chunks: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
-        self.answers: Memo[Any, Any] = Memo(characters, _weigh_answer)
+        self.answers = KnownAnswers(characters)
+        self.candidates: Memo[Any, Any] = Memo(KEPT_CANDIDATES)
         self.mentions = Mentions(characters // 2)
 
 
 def _is_small(text: str) -> bool:
     return len(text) < _SMALL and "\r" not in text
-
-
-def _weigh_answer(key: Any, _projects: object) -> int:
-    return key[0].weight
 
 
 def _weigh_redacted(text: str, redacted: RedactedText) -> int:

@@ -400,7 +400,11 @@ class AlludingText:
     def after(self, added: tuple[str, ...], allusions: Callable[[], Allusions]) -> list[Allusion]:
         """Return what is alluded to when some sentences have been added."""
         same = next(
-            (n for n, pair in enumerate(zip(added, self._added, strict=False)) if pair[0] != pair[1]),
+            (
+                n
+                for n, pair in enumerate(zip(added, self._added, strict=False))
+                if pair[0] != pair[1]
+            ),
             min(len(added), len(self._added)),
         )
         if same < len(added):

@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import lru_cache
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
@@ -58,6 +58,7 @@ AHEAD = 1000
 
 KEPT_CHARACTERS = 8_000_000
 KEPT_FOLDERS = 8
+KEPT_RESULTS = 512
 KEPT_CARD_CHARACTERS = 2_000_000
 
 _HEADING = re.compile(r"^# +(.+?) *#* *\r?$", re.MULTILINE)
@@ -141,6 +142,16 @@ class Entities(Model, cache_hash=True):
         return tuple(chain.from_iterable(self.names))
 
     @property
+    def mentioned_names(self) -> tuple[str, ...]:
+        """All names of what is injected when it is mentioned."""
+        return tuple(chain.from_iterable([one.names for one in self.mentioned]))
+
+    @property
+    def manual_names(self) -> tuple[str, ...]:
+        """All names of what is injected when the author asks for it."""
+        return tuple(chain.from_iterable([one.names for one in self.manual]))
+
+    @property
     def weight(self) -> int:
         """Return about how many characters keeping this takes."""
         texts = sum(fragment.weight for fragment in (*self.mentioned, *self.manual))
@@ -155,6 +166,7 @@ class EntityCache:
         self._made: Memo[tuple[Folder, Folder], Entities] = Memo(
             KEPT_CHARACTERS, lambda _folders, entities: entities.weight
         )
+        self.named: Memo[Hashable, SourceResult] = Memo(KEPT_RESULTS)
 
     def entities(self, folder: Folder, notes: Folder) -> Entities:
         """Return the entities of a folder, and the notes among them."""
@@ -166,6 +178,11 @@ class ProjectEntities:
 
     def __init__(self, reads: ProjectReads, cache: EntityCache) -> None:
         self._reads, self._cache = reads, cache
+
+    @property
+    def made(self) -> Memo[Hashable, SourceResult]:
+        """The answers that were made of names that a text mentions."""
+        return self._cache.named
 
     async def all(self) -> Entities:
         """Return the entities of the files that are there now."""
@@ -225,25 +242,44 @@ class MentionedSource:
     def _named_in(self, entities: Entities, ask: SourceQuery) -> SourceResult:
         ahead = AHEAD if ask.here is None or ask.sees_future else 0
         near = f"{_chapter_before(ask)}\n{_near(ask.document, ahead)}\n{ask.wish}"
+        find = self._entities.find
+        mentioned = find(entities.mentioned_names, near)
+        wished = find(entities.manual_names, ask.wish)
+        everyone = find(entities.every_name, near)
+        related = self._related(entities, everyone, near)
+        # As long as the same people are on the page, the same is said of them.
+        people = _PeopleOnPage(entities, mentioned, wished, everyone, related, ask.language)
+        return self._entities.made.get(people, lambda: self._result(people))
+
+    def _related(self, entities: Entities, everyone: frozenset[str], near: str) -> frozenset[str]:
+        """Return the names, of whatever kind, that the cards of the people on the page relate to."""
+        here = (one for one in entities.related if one.relations)
+        names = (n for one in here if everyone.intersection(one.names) for n, _ in one.relations)
+        return self._entities.find(names, near)
+
+    def _result(self, people: "_PeopleOnPage") -> SourceResult:
+        entities, mentioned, wished, everyone, related, language = people
         found = [
-            *self._find_mentioned(entities.mentioned, near),
-            *self._find_mentioned(entities.manual, ask.wish),
+            *(one for one in entities.mentioned if mentioned.intersection(one.names)),
+            *(one for one in entities.manual if wished.intersection(one.names)),
         ]
-        related, are_given = self._relations(entities, near, ask.language)
+        relations, are_given = self._relations(entities, everyone, related, language)
         return SourceResult(
-            fragments=(*found, *related), summaries=(Summary.RELATIONS,) if are_given else ()
+            fragments=(*found, *relations), summaries=(Summary.RELATIONS,) if are_given else ()
         )
 
     def _relations(
-        self, entities: Entities, near: str, language: ManuscriptLanguage
+        self,
+        entities: Entities,
+        everyone: frozenset[str],
+        related: frozenset[str],
+        language: ManuscriptLanguage,
     ) -> tuple[list[Fragment], bool]:
         """Return what the cards say of the people on the page, and whether that is all one can ask.
 
         Where the page has not two people with cards there is nothing to relate.
         """
-        found = self._entities.find(entities.every_name, near)
-        here = [one for one in entities.related if found.intersection(one.names)]
-        related = self._entities.find((name for one in here for name, _ in one.relations), near)
+        here = [one for one in entities.related if everyone.intersection(one.names)]
         colon = "：" if language is ManuscriptLanguage.CHINESE else ": "
         fragments: list[Fragment] = []
         for one in here:
@@ -270,10 +306,16 @@ class MentionedSource:
                 )
         return fragments, bool(fragments) or len(here) < PEOPLE_TO_RELATE
 
-    def _find_mentioned(self, entities: tuple[Fragment, ...], text: str) -> list[Fragment]:
-        names = chain.from_iterable([entity.names for entity in entities])
-        found = self._entities.find(names, text)
-        return [entity for entity in entities if found.intersection(entity.names)]
+
+class _PeopleOnPage(NamedTuple):
+    """The names on a page: what waits for them, what the author asks for, whom cards relate to."""
+
+    entities: Entities
+    mentioned: frozenset[str]
+    wished: frozenset[str]
+    everyone: frozenset[str]
+    related: frozenset[str]
+    language: ManuscriptLanguage
 
 
 def _chapter_before(ask: SourceQuery) -> str:

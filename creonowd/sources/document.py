@@ -17,7 +17,7 @@ from creonowd.context.fragment import Fragment, Layer, Omission, Place, Reason, 
 from creonowd.context.language import CHINESE, FRAMES, PromptFrame, one_line
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Document, Need, place
-from creonowd.context.source import Source, SourceQuery, SourceResult
+from creonowd.context.source import NOTHING, Source, SourceQuery, SourceResult
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.model import Model
@@ -199,7 +199,7 @@ class HeadingsSource:
         """Return the same if the document is short or was searched for headings before."""
         document = _seen_part(ask)
         if document is None or len(document.text) <= ask.shown:
-            return SourceResult()
+            return NOTHING
         if len(document.text) <= QUICK or document.text in _kept:
             return _outline_result(document)
         return None
@@ -215,7 +215,7 @@ def _seen_part(ask: SourceQuery) -> Document | None:
 
 def _outline_result(document: Document) -> SourceResult:
     text = outline(document)
-    return SourceResult(fragments=(_outline_fragment(document, text),) if text else ())
+    return SourceResult(fragments=(_outline_fragment(document, text),)) if text else NOTHING
 
 
 def outline(document: Document) -> str:
@@ -297,12 +297,14 @@ class RecentRunsSource:
     def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
         """Return the same if the runs are in memory."""
         if ask.document_id is None or not ask.recent_summary:
-            return SourceResult()
+            return NOTHING
         records = self._runs.kept_accepted(ask.project_id, ask.document_id)
         return None if records is None else _runs_result(records, ask)
 
 
 def _runs_result(records: Sequence[RunRecord], ask: SourceQuery) -> SourceResult:
+    if not records:
+        return NOTHING
     frame, chosen = FRAMES[ask.language], records[-ask.recent_summary :]
     return SourceResult(fragments=tuple(_run_fragment(record, frame) for record in chosen))
 

@@ -22,7 +22,7 @@ from creonowd.context.fragment import TO_THE_END, Extent, Fragment, FragmentKind
 from creonowd.context.language import ManuscriptLanguage, count_words
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import FAR_CHAPTERS, NEAR_CHAPTERS, Document, Need, Summary
-from creonowd.context.source import SourceQuery, SourceResult
+from creonowd.context.source import NOTHING, SourceQuery, SourceResult
 from creonowd.context.story import (
     STORY_VERSION,
     DoubtKind,
@@ -316,6 +316,10 @@ def chapter_text(root: Path, path: str, texts: Mapping[str, str]) -> str | None:
     return front_matter.split(text).body
 
 
+# At the beginning of the story there is nothing to sum up.
+_NO_CHAPTERS = SourceResult(summaries=(Summary.FULL_TEXT,))
+
+
 class SynopsisSource:
     """The summaries of the chapters before the author's."""
 
@@ -354,9 +358,9 @@ class SynopsisSource:
     def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
         """Return the same if it was made before."""
         if ask.earlier is None:
-            return SourceResult()
+            return NOTHING
         if not ask.earlier or ask.synopsis_room <= 0:
-            return SourceResult(summaries=(Summary.FULL_TEXT,))
+            return _NO_CHAPTERS
         stored, entities = self._reads.peek(self.name), self._entities.peek()
         if stored is None or entities is None:
             return None
@@ -482,7 +486,7 @@ class EarlierMentions:
             return None
         chapters = _mention_chapters(ask, entities)
         if not chapters:
-            return SourceResult()
+            return NOTHING
         return self._summaries.results.peek(_mentions_key(chapters, entities))
 
     def revision(self) -> Hashable | None:

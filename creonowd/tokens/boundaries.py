@@ -89,6 +89,23 @@ def additive_parts(text: str) -> Iterator[str]:
     yield from _split_long(text[start:])
 
 
+def settled_end(text: str) -> int:
+    """Return where the last line begins before which all parts of a text end; 0 if there is none.
+
+    The parts before it are those of the text up to there, whatever is typed behind it.
+    """
+    if len(text) < SHORT:
+        return 0
+    end = text.rfind("\n", 0, -1) + 1
+    while end >= SHORT:
+        line = text.rfind("\n", 0, end - 1) + 1
+        is_point = end - line >= FULL_LINE or splits_after(text, end - 1, ONE_IN)
+        if is_point and _LINE_START.match(text, end):
+            return end
+        end = line
+    return 0
+
+
 def _split_long(part: str) -> Iterator[str]:
     if len(part) <= PIECE:
         yield part
