@@ -173,7 +173,9 @@ def test_its_command_line_works_there(bare: Bare) -> None:
             *("--skill", "builtin:continue", "--json"),
         )
     )
-    linted = bare.run("skill", "lint", bare.inside(f"{INSTALLED}/_internal/creonowd/skills/builtin"))
+    linted = bare.run(
+        "skill", "lint", bare.inside(f"{INSTALLED}/_internal/creonowd/skills/builtin")
+    )
     examined = json.loads(bare.run("doctor", "--json"))
 
     found = {one["part"]: one for one in examined["findings"]}

@@ -8,5 +8,7 @@ import sys
 
 FINDER = "PyiFrozenFinder"
 
-sys.path_hooks[:] = [hook for hook in sys.path_hooks if FINDER not in getattr(hook, "__qualname__", "")]
+sys.path_hooks[:] = [
+    hook for hook in sys.path_hooks if FINDER not in getattr(hook, "__qualname__", "")
+]
 sys.path_importer_cache.clear()

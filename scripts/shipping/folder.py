@@ -122,9 +122,9 @@ def ensure_folder(extras: Collection[str] = (ALWAYS,), *, force: bool = False) -
 def inputs_digest(extras: Collection[str]) -> str:
     """Return a digest of everything that the folder is made from."""
     digest = hashlib.sha256(f"{sys.version} {platform_name()} {sorted(extras)}".encode())
-    shipping = (path for path in Path(__file__).parent.iterdir() if path.suffix in {".py", ".c"})
+    builders = (Path(__file__), Path(__file__).with_name("manifest.py"), RUN_FIRST, BLAS)
     sources = (path for path in (ROOT / "creonowd").rglob("*") if "__pycache__" not in path.parts)
-    for path in sorted({LOCK, ROOT / "pyproject.toml", *shipping, *sources}):
+    for path in sorted({LOCK, ROOT / "pyproject.toml", *builders, *sources}):
         if path.is_file():
             digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()

@@ -192,6 +192,11 @@ def _component(name: str, folder: Path) -> Component:
     if name in {one.name for one in distributions()}:
         one = distribution(name)
         return _make_component(folder, name, one.version, _licence(one), _licence_texts(one))
+    return _system_component(name, folder)
+
+
+def _system_component(name: str, folder: Path) -> Component:
+    """Describe a Debian package, or a library of another system, of which nothing is known."""
     text = Path("/usr/share/doc", name, "copyright")
     if not text.is_file():
         return _make_component(folder, name, UNKNOWN, UNKNOWN, [])
