@@ -88,7 +88,7 @@ describe("packed, and installed in an empty folder,", () => {
 
     assert.throws(() => node(["main.mjs"], { ...environment, CREONOW_DAEMON: join(folder, "nowhere") }), {
       status: 1,
-      stdout: /^The daemon could not be started: creonowd was not found; put it into/,
+      stdout: /^The daemon could not be started: creonowd was not found: CREONOW_DAEMON names .*nowhere, which is no program/,
     });
   });
 
