@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,20 @@ def test_a_frozen_program_starts_itself(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(sys, "frozen", True, raising=False)
 
     assert client.program() == [sys.executable]
+
+
+def test_a_start_loads_no_rich_though_it_is_installed(tmp_path: Path) -> None:
+    """structlog would, for tracebacks that nobody sees."""
+    ran = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "creonowd", "serve", "--stdio"],
+        env=environment(CREONOW_USER_DATA_DIR=str(tmp_path)),
+        input=b"",
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+
+    loaded = {line.rpartition(b"|")[2].strip() for line in ran.stderr.splitlines()}
+    assert find_spec("rich")
+    assert b"structlog.dev" in loaded
+    assert not {name for name in loaded if name.startswith(b"rich.")}
