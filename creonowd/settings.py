@@ -295,6 +295,14 @@ class Settings(Model, forbid_unknown_fields=True):
         """Whether the fake returns the prompt where it has no script."""
         return self.ai_fake == "echo" or (self.ai_fake == "auto" and self.e2e)
 
+    @property
+    def index_grace_seconds(self) -> float:
+        """How long an assembly waits for a change of few documents to be indexed.
+
+        A story waits longer: what it sees must not depend on how busy its machine is.
+        """
+        return 30.0 if self.e2e else 0.25
+
 
 @dataclass(frozen=True)
 class Key:

@@ -130,7 +130,14 @@ async def build_services(
     files = ContextFiles(Store(user_data, clock), settings, recipes, redactor)
     documents = Documents(clock, redactor, is_excluded=is_excluded)
     hosts = Hosts(clock)
-    indexes = Indexes(user_data, clock, watcher, partial(editor_documents, documents), redactor)
+    indexes = Indexes(
+        user_data,
+        clock,
+        watcher,
+        partial(editor_documents, documents),
+        redactor,
+        grace_seconds=settings.index_grace_seconds,
+    )
     edits = FileEdits(clock)
     constraints = Constraints(tree, clock, redactor, edits)
     extracts = ExtractStore(user_data, redactor)

@@ -113,7 +113,10 @@ class IndexProgress(Model):
 
 
 class ProjectIndex:
-    """The index of one project. All methods are for the event loop."""
+    """The index of one project. All methods are for the event loop.
+
+    `grace_seconds` is how long an assembly waits for a change of few documents to be indexed.
+    """
 
     def __init__(
         self,
@@ -122,7 +125,10 @@ class ProjectIndex:
         clock: Clock,
         open_documents: OpenDocuments,
         finder: DocumentSecretFinder,
+        *,
+        grace_seconds: float,
     ) -> None:
+        self.grace_seconds = grace_seconds
         self._database, self._root, self._clock = database, root, clock
         self._open_documents, self._finder = open_documents, finder
         self._indexed_marks: dict[str, str] = {}
@@ -228,7 +234,7 @@ class ProjectIndex:
         The first index of a daemon has to load numpy before: that is waited for, too.
         """
         target = self._changes
-        with anyio.move_on_after(LOADING_SECONDS):
+        with anyio.move_on_after(max(LOADING_SECONDS, seconds)):
             await self._has_numpy.wait()
         with anyio.move_on_after(self._first_change + seconds - self._clock.monotonic()):
             while (
@@ -552,8 +558,10 @@ class Indexes:
         watcher: Watcher,
         open_documents: ProjectDocuments,
         finder: DocumentSecretFinder,
+        *,
+        grace_seconds: float,
     ) -> None:
-        self._folder = user_data / FOLDER
+        self._folder, self._grace_seconds = user_data / FOLDER, grace_seconds
         self._clock, self._watcher = clock, watcher
         self._open_documents, self._finder = open_documents, finder
         self._indexes: dict[str, _OpenIndex] = {}
@@ -613,7 +621,14 @@ class Indexes:
             raise DaemonError(ErrorCode.SHUTTING_DOWN)
         database = self._database(project.project_id)
         documents = partial(self._open_documents, project.project_id)
-        index = ProjectIndex(database, project.root, self._clock, documents, self._finder)
+        index = ProjectIndex(
+            database,
+            project.root,
+            self._clock,
+            documents,
+            self._finder,
+            grace_seconds=self._grace_seconds,
+        )
         opened = _OpenIndex(index, database)
         self._indexes[project.project_id] = opened
         opened.index.files_changed()

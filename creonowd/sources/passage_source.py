@@ -47,7 +47,6 @@ from creonowd.workspace.projects import Project
 if TYPE_CHECKING:
     from creonowd.retrieval.loaded_index import LoadedIndex
 
-GRACE_SECONDS = 0.25
 KEPT_BYTES = 36_000_000
 KEPT_SETS = 128
 KEPT_RESULTS = 1024
@@ -134,7 +133,7 @@ class Passages:
     ) -> "FoundPassages":
         """Rank the passages that the index has now; IO_ERROR if there can be no index."""
         index = self.index(project)
-        caught_up = await index.catch_up(GRACE_SECONDS)
+        caught_up = await index.catch_up(index.grace_seconds)
         found = SearchedPassages(index, query, current, limit, within)
         while (ranked := found.rank()) is None:
             await found.read_texts()
@@ -344,7 +343,7 @@ class PassageSource:
         """Find what the text before the cursor and the author's wish are about."""
         queries = self._queries(await self._entities.all(), ask)
         index = self._passages.index(self._project)
-        caught_up = await index.catch_up(GRACE_SECONDS)
+        caught_up = await index.catch_up(index.grace_seconds)
         state = _state(index)
         key = None if state is None else _result_key(state, index.loaded, queries, ask)
         begun, self._begun = self._begun, None
@@ -408,7 +407,7 @@ class SearchedIndex(NamedTuple):
 
 def _state(index: ProjectIndex) -> SearchedIndex | None:
     """Return which index is searched now; None if it has to be waited for."""
-    caught_up = index.caught_up(GRACE_SECONDS)
+    caught_up = index.caught_up(index.grace_seconds)
     if caught_up is None:
         return None
     number = None if index.loaded is None else index.loaded.number

@@ -24,9 +24,16 @@ class IndexedProject:
         self.watcher = Watcher(SystemClock())
 
     @asynccontextmanager
-    async def indexes(self, *, watching: bool = True) -> AsyncGenerator[Indexes]:
+    async def indexes(
+        self, *, watching: bool = True, grace_seconds: float = PATIENCE
+    ) -> AsyncGenerator[Indexes]:
         indexes = Indexes(
-            self.user_data, SystemClock(), self.watcher, lambda _id: self.open_documents, Redactor()
+            self.user_data,
+            SystemClock(),
+            self.watcher,
+            lambda _id: self.open_documents,
+            Redactor(),
+            grace_seconds=grace_seconds,
         )
         if not watching:
             async with indexes.run():

@@ -166,6 +166,19 @@ async def test_an_incomplete_index_gives_what_it_has_and_says_so(indexed: Indexe
     assert [warning.code for warning in fetched.warnings] == ["RETRIEVAL_INDEXING"]
 
 
+async def test_a_new_chapter_is_waited_for_as_long_as_the_index_grants(indexed: IndexedProject):
+    indexed.write("novel.md", "".join(f"第{n}回 {SNOW}\n" for n in range(20_000)))
+
+    async with indexed.indexes(grace_seconds=0) as indexes:
+        at_once = await source(indexed, indexes).fetch(ask("", wish="城门口"))
+    async with indexed.indexes() as indexes:
+        later = await source(indexed, indexes).fetch(ask("", wish="城门口"))
+
+    assert [warning.code for warning in at_once.warnings] == ["RETRIEVAL_INDEXING"]
+    assert later.warnings == ()
+    assert refs(later)
+
+
 async def test_an_index_that_cannot_be_kept_is_a_failure(indexed: IndexedProject):
     indexed.user_data.mkdir()
     (indexed.user_data / "retrieval").write_text("in the way", encoding="utf-8")

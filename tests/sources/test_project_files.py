@@ -117,7 +117,10 @@ async def sources(
     project: Project, tree: SlowTree, tmp_path: Path
 ) -> AsyncGenerator[ProjectSources]:
     clock = SystemClock()
-    indexes = Indexes(tmp_path / "data", clock, Watcher(clock), lambda _project: {}, Redactor())
+    watcher = Watcher(clock)
+    indexes = Indexes(
+        tmp_path / "data", clock, watcher, lambda _project: {}, Redactor(), grace_seconds=60
+    )
     async with indexes.run():
         yield ProjectSources(tree, Constraints(tree, clock, Redactor()), Passages(indexes))
 
