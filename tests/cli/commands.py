@@ -1,5 +1,6 @@
-"""The command line as a process, in a pipe and at a terminal."""
+"""The command line: called, as a process in a pipe, and at a terminal."""
 
+import io
 import os
 import re
 import select
@@ -12,12 +13,47 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import pytest
+
+from creonowd.cli import main
 from testing.clients import PATIENCE, environment
 
 
 def creonowd(
     user_data: Path, *arguments: str, stdin: bytes = b"", **environ: str
 ) -> "subprocess.CompletedProcess[bytes]":
+    """Call a command in this process, with an environment and streams of its own.
+
+    A process for each would load all of the package again, which is nearly all of its time.
+    """
+    given, out, err = (
+        io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", errors="surrogateescape")
+        for data in (stdin, b"", b"")
+    )
+    whole = environment(CREONOW_USER_DATA_DIR=str(user_data), **environ)
+    with pytest.MonkeyPatch.context() as meanwhile:
+        for name in os.environ.keys() - whole.keys():
+            meanwhile.delenv(name)
+        for name, value in whole.items():
+            meanwhile.setenv(name, value)
+        for name, stream in {"stdin": given, "stdout": out, "stderr": err}.items():
+            meanwhile.setattr(sys, name, stream)
+        try:
+            status = main(arguments)
+        except SystemExit as ended:  # of argparse
+            status = int(ended.code or 0)
+    for stream in (out, err):
+        stream.flush()
+    said, complained = out.detach(), err.detach()
+    assert isinstance(said, io.BytesIO)
+    assert isinstance(complained, io.BytesIO)
+    return subprocess.CompletedProcess(arguments, status, said.getvalue(), complained.getvalue())
+
+
+def creonowd_process(
+    user_data: Path, *arguments: str, stdin: bytes = b"", **environ: str
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run a command in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "creonowd", *arguments],
         input=stdin,

@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Generator
 from hashlib import sha256
 from pathlib import Path
@@ -12,8 +11,8 @@ import pytest
 
 from creonowd.cli.assemble import LastAssembly, StoredAssembly, differences, view
 from creonowd.testing.harness import Harness
-from testing.clients import environment
 from testing.novels import write_files
+from tests.cli.commands import creonowd, creonowd_process
 
 CHAPTER = "第一章\n\n雨还在下。\n"
 
@@ -43,15 +42,10 @@ def user_data(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
 def run(
     user_data: Path, novel: Path, *arguments: str, lang: str = "C"
 ) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "creonowd", "assemble", "--user-data", str(user_data)]
     where = ["--project", str(novel), "--document", "chapters/01.md"]
-    return subprocess.run(
-        [*command, *where, *arguments],
-        capture_output=True,
-        check=False,
-        encoding="utf-8",
-        env=environment(LANG=lang, LC_ALL=""),
-        timeout=60,
+    done = creonowd(user_data, "assemble", *where, *arguments, LANG=lang, LC_ALL="")
+    return subprocess.CompletedProcess(
+        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
     )
 
 
@@ -129,11 +123,8 @@ def test_the_prompt_is_printed_byte_for_byte(user_data: Path, novel: Path) -> No
     (novel / "chapters/01.md").write_bytes(f"{CHAPTER}😀 𠮷\r\n".encode())
     whole = json.loads(run(user_data, novel, "--json").stdout)
 
-    command = [sys.executable, "-m", "creonowd", "assemble", "--user-data", str(user_data)]
-    where = ["--project", str(novel), "--document", "chapters/01.md", "--prompt"]
-    done = subprocess.run(
-        [*command, *where], capture_output=True, check=True, env=environment(), timeout=60
-    )
+    where = ("--project", str(novel), "--document", "chapters/01.md", "--prompt")
+    done = creonowd_process(user_data, "assemble", *where)
 
     assert done.stdout == whole["prompt"].encode()
     assert sha256(done.stdout).hexdigest() == whole["promptHash"]

@@ -1,6 +1,7 @@
 """`creonowd call`: one request from the shell."""
 
 import json
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -8,26 +9,34 @@ import pytest
 
 from creonowd.channels import ALL_CHANNELS
 from creonowd.cli.call import kind, limits, list_channels
+from creonowd.testing.harness import Harness
 from testing.clients import endpoints_of, running
-from tests.cli.commands import creonowd
+from tests.cli.commands import creonowd, creonowd_process
+
+
+@pytest.fixture(scope="module")
+def user_data(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
+    """That of a daemon which is running already."""
+    with Harness(tmp_path_factory.mktemp("daemon")) as daemon:
+        yield daemon.user_data
 
 
 def test_call_starts_a_daemon_if_none_runs(tmp_path: Path) -> None:
-    ran = creonowd(tmp_path, "call", "app:ping")
+    ran = creonowd_process(tmp_path, "call", "app:ping")
 
     assert ran.returncode == 0
     assert json.loads(ran.stdout)["pong"] is True
 
 
-def test_call_reads_its_payload_from_stdin(tmp_path: Path) -> None:
-    ran = creonowd(tmp_path, "call", "e2e:echo", "-", stdin='{"value": "渡口"}'.encode())
+def test_call_reads_its_payload_from_stdin(user_data: Path) -> None:
+    ran = creonowd(user_data, "call", "e2e:echo", "-", stdin='{"value": "渡口"}'.encode())
 
     assert json.loads(ran.stdout) == {"value": "渡口"}
     assert "渡口".encode() in ran.stdout
 
 
-def test_a_failed_call_prints_the_code_and_fails(tmp_path: Path) -> None:
-    ran = creonowd(tmp_path, "call", "no:such")
+def test_a_failed_call_prints_the_code_and_fails(user_data: Path) -> None:
+    ran = creonowd(user_data, "call", "no:such")
 
     assert ran.returncode == 1
     assert ran.stdout == b""
@@ -35,8 +44,8 @@ def test_a_failed_call_prints_the_code_and_fails(tmp_path: Path) -> None:
     assert "call --list" in json.loads(ran.stderr)["message"]
 
 
-def test_a_misspelt_channel_brings_up_the_one_that_was_meant(tmp_path: Path) -> None:
-    ran = creonowd(tmp_path, "call", "context:asemble")
+def test_a_misspelt_channel_brings_up_the_one_that_was_meant(user_data: Path) -> None:
+    ran = creonowd(user_data, "call", "context:asemble")
 
     assert "Did you mean context:assemble?" in json.loads(ran.stderr)["message"]
 
@@ -98,8 +107,8 @@ def test_a_payload_that_is_not_json_is_wrong_usage(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("before", [b"", b"\xef\xbb\xbf", b"\r\n "])
-def test_a_payload_may_hold_half_an_emoji_and_a_mark(tmp_path: Path, before: bytes) -> None:
-    ran = creonowd(tmp_path, "call", "e2e:echo", "-", stdin=before + b'{"value": "\\ud83d"}\r\n')
+def test_a_payload_may_hold_half_an_emoji_and_a_mark(user_data: Path, before: bytes) -> None:
+    ran = creonowd(user_data, "call", "e2e:echo", "-", stdin=before + b'{"value": "\\ud83d"}\r\n')
 
     assert json.loads(ran.stdout) == {"value": "\ufffd"}
 
@@ -112,8 +121,8 @@ def test_a_payload_that_cannot_be_read_is_wrong_usage(tmp_path: Path, payload: b
     assert b"Traceback" not in ran.stderr
 
 
-def test_an_empty_list_is_sent_as_it_is(tmp_path: Path) -> None:
-    ran = creonowd(tmp_path, "call", "app:ping", "[]")
+def test_an_empty_list_is_sent_as_it_is(user_data: Path) -> None:
+    ran = creonowd(user_data, "call", "app:ping", "[]")
 
     assert ran.returncode == 1
     assert json.loads(ran.stderr)["code"] == "INVALID_ARGUMENT"
@@ -138,9 +147,9 @@ async def test_call_uses_the_daemon_that_runs(tmp_path: Path, arguments: tuple[s
     ],
 )
 def test_a_field_that_a_channel_does_not_know_is_named(
-    tmp_path: Path, payload: str, said: str
+    user_data: Path, payload: str, said: str
 ) -> None:
-    ran = creonowd(tmp_path, "call", "tokens:count", payload, LC_ALL="C")
+    ran = creonowd(user_data, "call", "tokens:count", payload, LC_ALL="C")
 
     assert ran.returncode == 0
     assert said in ran.stderr.decode()

@@ -9,12 +9,12 @@ import pytest
 
 from creonowd import __version__
 from testing.clients import environment
-from tests.cli.commands import creonowd
+from tests.cli.commands import creonowd_process
 
 
 def test_version_and_help_say_what_it_is(tmp_path: Path) -> None:
-    version = creonowd(tmp_path, "--version")
-    helped = creonowd(tmp_path, "--help")
+    version = creonowd_process(tmp_path, "--version")
+    helped = creonowd_process(tmp_path, "--help")
 
     assert version.stdout.decode().strip() == f"creonowd {__version__}"
     assert helped.returncode == 0
@@ -24,7 +24,7 @@ def test_version_and_help_say_what_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [(), ("nonsense",), ("call",), ("serve", "--nonsense")])
 def test_wrong_usage_is_reported_on_stderr(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    ran = creonowd(tmp_path, *arguments)
+    ran = creonowd_process(tmp_path, *arguments)
 
     assert ran.returncode == 2
     assert ran.stdout == b""
@@ -32,7 +32,7 @@ def test_wrong_usage_is_reported_on_stderr(tmp_path: Path, arguments: tuple[str,
 
 
 def test_without_a_command_the_commands_are_listed(tmp_path: Path) -> None:
-    ran = creonowd(tmp_path)
+    ran = creonowd_process(tmp_path)
 
     assert b"find out what is wrong" in ran.stderr
 

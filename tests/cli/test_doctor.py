@@ -14,7 +14,7 @@ from creonowd.tokens.tables import published_table
 from creonowd.workspace import watcher
 from testing.clients import running
 from testing.privileges import without_privileges
-from tests.cli.commands import creonowd
+from tests.cli.commands import creonowd, creonowd_process
 
 
 def test_doctor_lists_settings_and_finds_nothing_wrong(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_doctor_recognises_a_file_in_place_of_a_folder(tmp_path: Path) -> None:
 
 async def test_doctor_sees_the_running_daemon(tmp_path: Path) -> None:
     async with running(tmp_path) as process:
-        report = json.loads(creonowd(tmp_path, "doctor", "--json").stdout)
+        report = json.loads(creonowd_process(tmp_path, "doctor", "--json").stdout)
 
     (finding,) = (f for f in report["findings"] if f["part"] == "daemon")
     assert str(process.pid) in finding["found"]

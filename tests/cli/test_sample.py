@@ -8,7 +8,7 @@ import pytest
 
 from creonowd.cli.view import SAMPLE_PLACES, SAMPLES
 from creonowd.testing.harness import Harness
-from tests.cli.commands import creonowd
+from tests.cli.commands import creonowd_process
 
 BROKEN = {"en": "jetty", "zh": "码头"}
 CHAPTERS = range(10, 13)
@@ -43,7 +43,7 @@ def sample(
     language = request.param
     home = tmp_path_factory.mktemp("sample")
     with Harness(home, debug=True, CREONOW_AI_FAKE="assistant") as daemon:
-        opened = creonowd(daemon.user_data, "view", "--sample", language)
+        opened = creonowd_process(daemon.user_data, "view", "--sample", language)
         assert (opened.returncode, opened.stderr) == (0, b"")
         (project,) = daemon.call("project:list")["items"]
         place = {

@@ -12,7 +12,7 @@ import pytest
 from creonowd.cli import main
 from creonowd.cli.assemble import view
 from creonowd.cli.client import ProgressLine, pad, show, terminal_safe, width, work_of, write
-from tests.cli.commands import at_terminal, creonowd
+from tests.cli.commands import at_terminal, creonowd_process
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\u202egnp\u2066\r"
 COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200e\u200f]")
@@ -173,7 +173,7 @@ def test_long_work_shows_itself_at_a_terminal_and_leaves_nothing_on_the_line(
 
 
 def test_in_a_pipe_long_work_is_quiet(tmp_path: Path) -> None:
-    ran = creonowd(tmp_path, "call", "e2e:sleep", '{"ms": 1100}')
+    ran = creonowd_process(tmp_path, "call", "e2e:sleep", '{"ms": 1100}')
 
     assert (ran.stdout, ran.stderr) == (b'{"slept": 1100}\n', b"")
 

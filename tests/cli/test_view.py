@@ -10,7 +10,7 @@ import pytest
 from anyio import to_thread
 
 from testing.clients import running
-from tests.cli.commands import at_terminal, creonowd
+from tests.cli.commands import at_terminal, creonowd_process
 
 ADDRESS = r"http://127\.0\.0\.1:\d+/#\S+"
 BROWSER = """#!{python}
@@ -39,7 +39,9 @@ async def test_the_token_reaches_the_browser_and_no_process_list(tmp_path: Path)
     browser = tmp_path / "browser"
     browser.write_text(BROWSER.format(python=sys.executable, record=str(record)), encoding="utf-8")
     browser.chmod(0o700)
-    open_viewer = partial(creonowd, tmp_path / "data", "view", "--open", BROWSER=f"{browser} %s")
+    open_viewer = partial(
+        creonowd_process, tmp_path / "data", "view", "--open", BROWSER=f"{browser} %s"
+    )
 
     async with running(tmp_path / "data"):
         ran = await to_thread.run_sync(open_viewer)

@@ -1,26 +1,18 @@
 """`creonowd why`: a sentence in the user's language with what to do, or JSON."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 from creonowd.testing.harness import Harness
-from testing.clients import environment
 from testing.novels import write_files
+from tests.cli.commands import creonowd
 
 
 def why(user_data: Path, novel: Path, *arguments: str, lang: str = "C") -> str:
-    command = [sys.executable, "-m", "creonowd", "why", "--user-data", str(user_data)]
-    done = subprocess.run(
-        [*command, "--project", str(novel), "--document", "chapters/01.md", *arguments],
-        capture_output=True,
-        check=True,
-        encoding="utf-8",
-        env=environment(LANG=lang, LC_ALL=""),
-        timeout=60,
-    )
-    return done.stdout
+    where = ("--project", str(novel), "--document", "chapters/01.md")
+    done = creonowd(user_data, "why", *where, *arguments, LANG=lang, LC_ALL="")
+    assert done.returncode == 0
+    return done.stdout.decode()
 
 
 def test_an_author_reads_why_and_what_to_do(tmp_path: Path) -> None:
