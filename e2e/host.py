@@ -16,7 +16,7 @@ import anyio
 from anyio import to_thread
 from msgspec import UNSET
 
-from testing.clients import Client, endpoints_of, over_socket, over_tcp
+from creonowd.testing.async_client import AsyncClient, endpoints_of, over_socket, over_tcp
 
 FETCH = "context:source:fetch"
 SENTENCE = "他推开门，雨还在下，檐水滴在石阶上，她没有抬头。"
@@ -103,7 +103,7 @@ async def main(user_data: Path, manner: str, offer: dict[str, Any]) -> None:
         await to_thread.run_sync(sys.stdin.read)
 
 
-async def visit(user_data: Path) -> AbstractAsyncContextManager[Client]:
+async def visit(user_data: Path) -> AbstractAsyncContextManager[AsyncClient]:
     ways = await endpoints_of(user_data)
     if "unix" in ways:
         return over_socket(Path(ways["unix"].address))

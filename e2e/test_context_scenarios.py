@@ -1,17 +1,18 @@
 """The scenarios of the context engine's specification, against a real process.
 
 Each says which scenario of seed 2 it is. What needs a host or a model beside the daemon is
-told with those.
+told with those. One daemon serves all of it; each test has a connection and a project of its own.
 """
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
+from creonowd.testing.harness import Harness
 from creonowd.tokens import Tokenizers
 from testing.clients import Client, endpoints_of, over_socket, over_stdio
 from testing.novels import Novel, make_novel
@@ -19,9 +20,15 @@ from testing.novels import Novel, make_novel
 SENTENCE = "他推开门，雨还在下，檐水滴在石阶上，她没有抬头。"
 
 
+@pytest.fixture(scope="module")
+def user_data(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
+    with Harness(tmp_path_factory.mktemp("用户 数据")) as daemon:
+        yield daemon.user_data
+
+
 @pytest.fixture
-async def client(tmp_path: Path) -> AsyncGenerator[Client]:
-    async with over_stdio(tmp_path / "用户 数据") as connected:
+async def client(user_data: Path) -> AsyncGenerator[Client]:
+    async with over_socket(Path((await endpoints_of(user_data))["unix"].address)) as connected:
         yield connected
 
 
@@ -161,7 +168,7 @@ async def test_the_user_adds_a_constraint(novel: Novel, client: Client) -> None:
 
 
 @pytest.mark.requirement("CE-047")
-async def test_too_many_constraints_swell_rules(novel: Novel, tmp_path: Path) -> None:
+async def test_too_many_constraints_swell_rules(novel: Novel, user_data: Path) -> None:
     """约束过多导致 Rules 层膨胀."""
     user = [
         {
@@ -201,7 +208,7 @@ async def test_too_many_constraints_swell_rules(novel: Novel, tmp_path: Path) ->
     assert all(f"第{n}条：" in result["systemPrompt"] for n in range(15))
     kept_graph = [n for n in range(15) if f"图谱{n}：" in result["systemPrompt"]]
     assert kept_graph == list(range(15 - len(kept_graph), 15))
-    log = anyio.Path(tmp_path / "用户 数据/logs/main.log")
+    log = anyio.Path(user_data / "logs/main.log")
     with anyio.fail_after(60):  # lines are written in a thread of their own
         while "context_rules_constraint_trimmed" not in await log.read_text(encoding="utf-8"):
             await anyio.lowlevel.checkpoint()
@@ -261,14 +268,14 @@ async def test_concurrent_assemblies_are_held_back(novel: Novel) -> None:
 
 
 async def test_five_hundred_assemblies_at_once_keep_the_budget(
-    novel: Novel, tmp_path: Path
+    novel: Novel, user_data: Path
 ) -> None:
     """组装性能与预算一致性达标: what they cost is measured by `scripts/bench assemble`."""
     novel.put(".creonow/rules/style.md", prose(300, "文风"))
     novel.put(".creonow/settings/世界观.md", prose(1500, "设定"))
     for number in range(125):
         novel.put(f"chapters/{number:03}.md", prose(1200, f"第{number}章"))
-    socket = Path((await endpoints_of(tmp_path / "用户 数据"))["unix"].address)
+    socket = Path((await endpoints_of(user_data))["unix"].address)
     replies: list[dict[str, Any]] = []
 
     async def ask(window: int) -> None:

@@ -1,5 +1,9 @@
-"""Story: an author writes chapter after chapter, and the engine knows where in the story that is."""
+"""Story: an author writes chapter after chapter, and the engine knows where in the story that is.
 
+The daemon is shared by all but who kill it; each has a novel of its own.
+"""
+
+from collections.abc import Generator
 from typing import Any, NamedTuple
 
 import pytest
@@ -61,7 +65,8 @@ class Author:
 
     def __init__(self, daemon: Harness, told: Told) -> None:
         self.daemon, self.told = daemon, told
-        self.project = {"projectId": daemon.make_project("小说 novel", files(told))["projectId"]}
+        made = daemon.make_project(f"小说 {len(daemon.call('project:list')['items'])}", files(told))
+        self.project = {"projectId": made["projectId"]}
 
     def call(self, channel: str, **payload: Any) -> Any:
         return self.daemon.call(channel, self.project | payload)
@@ -79,9 +84,16 @@ class Author:
         return self.prompt(number, len(text))
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Generator[Harness]:
+    """A daemon for the stories that leave it alive."""
+    with Harness(tmp_path_factory.mktemp("故事 story")) as started:
+        yield started
+
+
 @TELLINGS
-def test_an_author_begins_a_chapter_in_the_middle_of_the_story(daemon: Harness, told: Told) -> None:
-    author = Author(daemon, told)
+def test_an_author_begins_a_chapter_in_the_middle_of_the_story(shared: Harness, told: Told) -> None:
+    author = Author(shared, told)
 
     empty = author.write(6, "")
     author.call("context:document:close", documentId=told.chapter.format(6))
@@ -97,8 +109,8 @@ def test_an_author_begins_a_chapter_in_the_middle_of_the_story(daemon: Harness, 
 
 
 @TELLINGS
-def test_an_overdue_thread_is_reported_where_it_is_overdue(daemon: Harness, told: Told) -> None:
-    author = Author(daemon, told)
+def test_an_overdue_thread_is_reported_where_it_is_overdue(shared: Harness, told: Told) -> None:
+    author = Author(shared, told)
 
     states = [
         author.call("story:threads", documentId=told.chapter.format(n))["items"][0]["state"]

@@ -1,9 +1,10 @@
 """Running skills against a real process: streamed, judged, stopped, recorded, and on a provider.
 
 The providers are local HTTP servers that speak the real ones' formats; nothing leaves the machine.
+What needs no daemon of its own shares one, with a connection and a project for each test.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import anyio
 import pytest
 
 from creonowd.rpc.framing import Framing
-from testing.clients import Client, over_stdio
+from creonowd.testing.harness import Harness
+from testing.clients import Client, endpoints_of, over_socket, over_stdio
 from testing.novels import Novel, make_novel
 from testing.providers import KEY, SCRIPTED_PROVIDERS, ModelServer, open_model_server
 
@@ -22,9 +24,16 @@ STYLE = "".join(f"第{n}条：写景不超过三句，写人先写手，对话�
 WORLD = "".join(f"第{n}条设定：城里的钟每天慢{n}分钟，没有人说得清为什么。\n\n" for n in range(900))
 
 
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Generator[Harness]:
+    with Harness(tmp_path_factory.mktemp("用户 数据")) as started:
+        yield started
+
+
 @pytest.fixture
-async def client(tmp_path: Path) -> AsyncGenerator[Client]:
-    async with over_stdio(tmp_path / "用户 数据") as connected:
+async def client(daemon: Harness) -> AsyncGenerator[Client]:
+    ways = await endpoints_of(daemon.user_data)
+    async with over_socket(Path(ways["unix"].address)) as connected:
         yield connected
 
 

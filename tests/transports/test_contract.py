@@ -6,7 +6,6 @@ from typing import Any
 
 import anyio
 import msgspec
-import pytest
 
 from creonowd.rpc.framing import Framing
 from testing.clients import Client, over_stdio
@@ -39,25 +38,23 @@ async def test_an_unknown_channel_is_named(line: Client) -> None:
     assert "app:nothing" in str(error)
 
 
-@pytest.mark.parametrize(
-    ("params", "field"),
-    [
-        ({"ms": "soon"}, "ms"),
-        ({}, "ms"),
-        ({"ms": -1}, "ms"),
-        ({"ms": 1, "_meta": {"timeoutMs": 0}}, "timeoutMs"),
-        ([1], "params"),
-        ("text", "params"),
-    ],
+MISFITS = (
+    ({"ms": "soon"}, "ms"),
+    ({}, "ms"),
+    ({"ms": -1}, "ms"),
+    ({"ms": 1, "_meta": {"timeoutMs": 0}}, "timeoutMs"),
+    ([1], "params"),
+    ("text", "params"),
 )
-async def test_a_payload_that_does_not_fit_names_the_field(
-    line: Client, params: object, field: str
-) -> None:
-    error = await line.failure("e2e:sleep", params)
 
-    assert (error.number, error.code) == (-32602, "INVALID_ARGUMENT")
-    assert error.details["field"] == field
-    assert field in str(error)
+
+async def test_a_payload_that_does_not_fit_names_the_field(line: Client) -> None:
+    for params, field in MISFITS:
+        error = await line.failure("e2e:sleep", params)
+
+        assert (error.number, error.code) == (-32602, "INVALID_ARGUMENT"), params
+        assert error.details["field"] == field, params
+        assert field in str(error), params
 
 
 async def test_unknown_fields_are_ignored_and_counted(line: Client) -> None:
@@ -78,11 +75,11 @@ async def test_notifications_are_never_answered(line: Client) -> None:
     assert line.strays == []
 
 
-@pytest.mark.parametrize("number", [0, -7, 1.5, "", "渡", 2**53 + 1])
-async def test_ids_come_back_as_they_were(line: Client, number: object) -> None:
-    await line.post({"jsonrpc": "2.0", "id": number, "method": "app:ping"})
+async def test_ids_come_back_as_they_were(line: Client) -> None:
+    for number in (0, -7, 1.5, "", "渡", 2**53 + 1):
+        await line.post({"jsonrpc": "2.0", "id": number, "method": "app:ping"})
 
-    assert "result" in await line.reply(number)
+        assert "result" in await line.reply(number), number
 
 
 async def test_a_null_id_is_answered_with_a_null_id(line: Client) -> None:
@@ -202,31 +199,29 @@ async def test_events_carry_a_sequence_and_a_time(line: Client) -> None:
     assert isinstance(first["ts"], int)
 
 
-@pytest.mark.parametrize(
-    ("body", "number"),
-    [
-        (b'{"jsonrpc":"2.0","id":"j","method":', -32700),
-        (b'{"id":"j", \xff\xfe}', -32700),
-        (b'{"jsonrpc":"2.0","id":"j","method":"app:ping","params":' + b"[" * 5000 + b"}", -32700),
-        (b'{"jsonrpc":"2.0","id":"j","method":"app:ping","params":{"x":1e}}', -32700),
-        (b'{"jsonrpc":"3","id":"j","method":"app:ping"}', -32600),
-        (
-            b'{"jsonrpc":"2.0","id":"j","method":"e2e:echo","params":{"value":"'
-            + "潮".encode() * 50_000
-            + b'\xff"}}',
-            -32700,
-        ),
-    ],
+GARBAGE = (
+    (b'{"jsonrpc":"2.0","id":"j","method":', -32700),
+    (b'{"id":"j", \xff\xfe}', -32700),
+    (b'{"jsonrpc":"2.0","id":"j","method":"app:ping","params":' + b"[" * 5000 + b"}", -32700),
+    (b'{"jsonrpc":"2.0","id":"j","method":"app:ping","params":{"x":1e}}', -32700),
+    (b'{"jsonrpc":"3","id":"j","method":"app:ping"}', -32600),
+    (
+        b'{"jsonrpc":"2.0","id":"j","method":"e2e:echo","params":{"value":"'
+        + "潮".encode() * 50_000
+        + b'\xff"}}',
+        -32700,
+    ),
 )
-async def test_garbage_is_answered_under_its_id_and_the_line_lives_on(
-    line: Client, body: bytes, number: int
-) -> None:
-    await line.frame(body)
 
-    error = (await line.reply("j"))["error"]
 
-    assert error["code"] == number
-    assert (await line.call("app:ping"))["pong"]
+async def test_garbage_is_answered_under_its_id_and_the_line_lives_on(line: Client) -> None:
+    for body, number in GARBAGE:
+        await line.frame(body)
+
+        error = (await line.reply("j"))["error"]
+
+        assert error["code"] == number, body[:80]
+        assert (await line.call("app:ping"))["pong"], body[:80]
 
 
 async def test_garbage_without_an_id_is_answered_with_null(line: Client) -> None:
@@ -288,18 +283,16 @@ async def test_a_large_message_within_the_limit_comes_back_whole(line: Client) -
     assert (await line.call("e2e:echo", {"value": text}))["value"] == text
 
 
-@pytest.mark.parametrize("unit", [b"[],", b'"",', b"1,", b'{"a":0},', b"1.7976931348623157e+308,"])
-async def test_a_message_of_very_many_values_is_refused_under_its_id(
-    line: Client, unit: bytes
-) -> None:
+async def test_a_message_of_very_many_values_is_refused_under_its_id(line: Client) -> None:
     call = b'{"jsonrpc":"2.0","id":"many","method":"e2e:echo","params":{"value":['
-    await line.frame(call + unit * 120_000 + b"0]}}")
+    for unit in (b"[],", b'"",', b"1,", b'{"a":0},', b"1.7976931348623157e+308,"):
+        await line.frame(call + unit * 120_000 + b"0]}}")
 
-    error = (await line.reply("many"))["error"]
+        error = (await line.reply("many"))["error"]
 
-    assert error["data"]["code"] == "IPC_PAYLOAD_TOO_LARGE"
-    assert error["data"]["details"] == {"limitValues": 100_000}
-    assert (await line.call("app:ping"))["pong"]
+        assert error["data"]["code"] == "IPC_PAYLOAD_TOO_LARGE", unit
+        assert error["data"]["details"] == {"limitValues": 100_000}, unit
+        assert (await line.call("app:ping"))["pong"], unit
 
 
 async def test_what_comes_after_a_large_message_is_handled_after_it(line: Client) -> None:
