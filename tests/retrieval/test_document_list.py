@@ -194,7 +194,9 @@ def test_without_descriptors_nothing_is_said_to_be_absent_or_allowed(tmp_path: P
     "pattern", ["x{}", "*.{}", "a{}*", "*{}*x", "!x{}", "/卷/{}", "d{}/", "*{}/"]
 )
 def test_thousands_of_patterns_are_matched_against_thousands_of_documents(pattern: str) -> None:
-    rules = IgnoreRules().inside("", PatternSet("\n".join(pattern.format(f"{n:04}") for n in range(8000))))
+    rules = IgnoreRules().inside(
+        "", PatternSet("\n".join(pattern.format(f"{n:04}") for n in range(8000)))
+    )
     paths = [f"卷/第{n}章 {n * 7919 % 100_000}.md" for n in range(2000)]
 
     ignored = [path for path in paths if rules.ignore(path, is_folder=False)]
