@@ -140,7 +140,9 @@ def trim_user_content(
     immediate = _immediate_order(window, before, given.pinned, notes)
     taken = system_prompt.prompt.tokens + layer_tokens(Layer.IMMEDIATE, immediate, tools)
     taken += tools.count(title(Layer.RETRIEVED, empty=False))
-    chunks = given.chunks.trim(_retrieved_room(plan, taken, story), window.span, firm)
+    chunks = given.chunks.trim(
+        _retrieved_room(plan, taken, story, given.chunks.pinned_tokens), window.span, firm
+    )
     retrieved = (*synopsis, *chunks, *of_layer(Layer.RETRIEVED, repeated))
     return UserContent(
         retrieved=retrieved, immediate=immediate, whole_chapters=plan.allowances.long
@@ -341,19 +343,20 @@ def _share_room(
     return fit_window(around, room - kept, least, chunks.tokens - kept), firm
 
 
-def _retrieved_room(plan: Plan, taken: int, story: int) -> "RetrievedRoom":
+def _retrieved_room(plan: Plan, taken: int, story: int, pinned: int) -> "RetrievedRoom":
     """Return what chunks may fill: up to the skill's target, but Retrieved's minimum in any case.
 
     The story so far has `story` tokens. It has a share of its own and takes none of the chunks'
-    room below the target.
+    room below the target. What the author pinned, `pinned` tokens, is no part of what a skill aims at.
     """
     total, target = plan.allowances.total, plan.skill.target_tokens
     room = total - taken - story
     if plan.allowances.long:
-        return RetrievedRoom(min(room, total // PASSAGES_OF_LONG), Rule.PASSAGE_SHARE)
+        share = max(total // PASSAGES_OF_LONG, pinned)
+        return RetrievedRoom(min(room, share), Rule.PASSAGE_SHARE)
     if target is None or target >= total:
         return RetrievedRoom(room)
-    promised = min(room, plan.allowances.minimum(Layer.RETRIEVED) - story)
+    promised = min(room, max(plan.allowances.minimum(Layer.RETRIEVED) - story, pinned))
     left = min(target - taken, room)
     return RetrievedRoom(max(left - left % ROOM_STEP, promised), Rule.TARGET)
 
@@ -474,6 +477,7 @@ class RankedChunks:
         self._place = {index: place for place, index in enumerate(order)}
         self._with_span = [n for n, unit in enumerate(self.units) if unit.fragment.span is not None]
         self._tokens = [unit.tokens for unit in self.units]
+        self.pinned_tokens = sum(one.tokens for one in self.units if one.fragment.pinned)
         self._late = frozenset(n for n, unit in enumerate(self.units) if unit.fragment.late)
         # What the size limit left nothing of is not shown, even where it fits.
         self._blank = frozenset(
@@ -528,7 +532,8 @@ class RankedChunks:
         if not answers:
             return self._fill(candidates, room, firm)
         early = [index for index in candidates if index not in self._late]
-        kept_free = max(room.tokens // LATE_SHARE, min(room.tokens, LATE_TOKENS))
+        unpinned = max(0, room.tokens - self.pinned_tokens)
+        kept_free = max(unpinned // LATE_SHARE, min(unpinned, LATE_TOKENS))
         less = room._replace(tokens=room.tokens - kept_free)
         first, late = self._fill(early, less, min(firm, less.tokens))
         in_order = self._shown(first)

@@ -224,6 +224,27 @@ def test_a_target_leaves_retrieved_the_minimum_that_the_budget_promises() -> Non
     assert 400 < tokens(assembly, Layer.RETRIEVED) <= 600
 
 
+def test_what_is_pinned_comes_in_although_the_prompt_has_reached_its_target() -> None:
+    """Also beside answers to the last sentence, which have a room of their own."""
+    plain = passages(40)
+    late = structs.replace(plain[0], late=True)
+    wanted = structs.replace(plain[-1], pinned=True)
+    world = World(
+        text=LONG_CHAPTER,
+        cursor=9000,
+        surrounding=2000,
+        retrieved=(late, *plain[1:-1], wanted),
+    )
+    plan = world.plan()
+    aimed = structs.replace(plan, skill=structs.replace(plan.skill, target_tokens=1500))
+
+    assembly = compose(aimed, world.gathered(), USING)
+
+    kept = [d for d in assembly.layers[Layer.RETRIEVED].decisions if d.is_kept]
+    assert [d.evidence.source_ref for d in kept] == [wanted.source_ref]
+    assert assembly.tokens <= 6000
+
+
 def immediate(assembly: Assembly) -> dict[str, tuple[str, int, str]]:
     return {
         d.evidence.source_ref: (d.text, d.tokens, d.rendered)
