@@ -103,6 +103,7 @@ _LINE_BREAK = re.compile(
 )
 _SIGNED = re.compile(r"""^["']?name["']?\s*:\s*["']?(.{1,200}?)["']?\s*,?\s*$""", re.MULTILINE)
 _LINES = re.compile(r"(.+)#L(\d{1,9})-L(\d{1,9})", re.DOTALL)
+_HEADING = re.compile(r"\A\s*#+ [^\n]*\n")
 _GENERAL = Wording("the general profile", "通用")
 _NO_QUESTION = Wording("`about` must not be blank.", "about 不能为空。")
 
@@ -797,7 +798,8 @@ def _quoted_name(name: str) -> str:
 
 
 def _opening(text: str) -> str:
-    line = join_lines(text.strip())
+    """Return how a text begins below its heading."""
+    line = join_lines(_HEADING.sub("", text).strip() or text.strip())
     return line if len(line) <= LONGEST_QUOTE else f"{line[: LONGEST_QUOTE - 1]}…"
 
 
