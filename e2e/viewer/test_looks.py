@@ -7,19 +7,31 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from creonowd.cli.view import SAMPLES
 from creonowd.testing.harness import Harness
 from e2e.viewer.page import Viewer, prose
 
 AXE = Path(__file__).parents[2] / "protocol" / "node_modules" / "axe-core" / "axe.min.js"
 SERIOUS = {"serious", "critical"}
-LOOKS = (
-    ("1440", "light", "en-GB"),
-    ("1440", "dark", "zh-CN"),
-    ("1024", "light", "zh-CN"),
-    ("1024", "dark", "en-GB"),
-    ("390", "light", "zh-CN"),
-    ("390", "dark", "en-GB"),
-)
+LOOKS = tuple((width, locale) for width in ("1440", "1024", "390") for locale in ("en-GB", "zh-CN"))
+THEMES = ("light", "dark")
+# Words for developers, which stand in their own box alone.
+CODE = re.compile(r"\b[A-Z]{3,}_[A-Z_]+\b|\b[0-9a-f]{40,}\b|\bcon_\w{10,}")
+# What a Chinese page may say in Latin letters.
+LATIN = {
+    "AI",
+    "token",
+    "English",
+    "Ctrl",
+    "K",
+    "OpenAI",
+    "creonow",
+    "creonowd",
+    "ai",
+    "add",
+    "style",
+    "md",
+}
 ENOUGH_FOR_TEXT = 4.5
 ENOUGH_FOR_EDGES = 3.0
 
@@ -57,23 +69,42 @@ FAINT = """([text, edges]) => {
 
 @pytest.mark.parametrize("look", LOOKS, ids="-".join)
 def test_the_desk_is_legible_and_fits(
-    browser: Browser, daemon: Harness, novel: Path, look: tuple[str, str, str]
+    browser: Browser, daemon: Harness, novel: Path, look: tuple[str, str]
 ) -> None:
-    width, theme, locale = look
-    with Viewer(browser, daemon, novel, width=int(width), theme=theme, locale=locale) as viewer:
+    """Every part of it, in both languages, at three widths, each in both themes."""
+    width, locale = look
+    with Viewer(browser, daemon, novel, width=int(width), locale=locale) as viewer:
         viewer.write(".creonow/rules/style.md", "token=ghp_0123456789abcdefghijABCDEFGHIJ012345\n")
         viewer.write(".creonow/settings/世界.md", prose(25_000))
         viewer.daemon.call("e2e:ai:script", {"steps": [{"text": "他走了！码头空着。"}]})
         viewer.run()
         found: list[str] = []
         for step in walk_through(viewer, narrow=width == "390"):
-            found += [f"{step}: {one}" for one in troubles(viewer)]
-            viewer.picture(f"look-{width}-{theme}-{locale[:2]}-{step}")
+            found += [f"{step}: {one}" for one in (*axe(viewer), *codes(viewer))]
+            for theme in THEMES:
+                viewer.page.evaluate(
+                    "(theme) => { document.documentElement.dataset.theme = theme; }", theme
+                )
+                found += [f"{step}, {theme}: {one}" for one in measures(viewer)]
+                viewer.picture(f"look-{width}-{theme}-{locale[:2]}-{step}")
 
     assert found == []
 
 
-def walk_through(viewer: Viewer, *, narrow: bool) -> Iterator[str]:
+def codes(viewer: Viewer) -> list[str]:
+    """What is meant for developers and stands elsewhere than in their box."""
+    visible = """() => {
+      const box = document.getElementById("developer-box");
+      const was = box.open;
+      box.open = false;
+      const text = document.body.innerText;
+      box.open = was;
+      return text;
+    }"""
+    return [f"a code: {one}" for one in CODE.findall(viewer.page.evaluate(visible))]
+
+
+def walk_through(viewer: Viewer, *, narrow: bool, names: str = "") -> Iterator[str]:
     """Show every part of the desk, one after the other."""
     yield "text"
     if narrow:
@@ -85,7 +116,7 @@ def walk_through(viewer: Viewer, *, narrow: bool) -> Iterator[str]:
         yield tab
     if narrow:
         viewer.at("#pane-ask").click()
-    viewer.at("#question").fill("沈")
+    viewer.at("#question").fill("n" if names == "en" else "沈" if not names else "何")
     expect(viewer.at("#completions li").first).to_be_visible()
     yield "completion"
     viewer.at("#question").press("ArrowDown")
@@ -94,19 +125,24 @@ def walk_through(viewer: Viewer, *, narrow: bool) -> Iterator[str]:
     yield "answer"
     for box in ("budget", "rules", "ai", "usage", "developer", "export"):
         viewer.drawer(box)
-    expect(viewer.at("#usage-box table")).to_be_visible()
+    expect(viewer.at("#ai-box code")).to_be_visible()
     yield "drawer"
     viewer.close_drawer()
 
 
 def troubles(viewer: Viewer) -> list[str]:
     """What is too faint, too wide or has no name."""
+    return [*measures(viewer), *axe(viewer)]
+
+
+def measures(viewer: Viewer) -> list[str]:
+    """What is too faint or too wide."""
     page = viewer.page
     faint = page.evaluate(FAINT, [ENOUGH_FOR_TEXT, ENOUGH_FOR_EDGES])
     over = page.evaluate(
         "[document.documentElement.scrollWidth - innerWidth, document.documentElement.scrollHeight - innerHeight]"
     )
-    return [*faint, *([] if over == [0, 0] else [f"overflows by {over}"]), *axe(viewer)]
+    return [*faint, *([] if over == [0, 0] else [f"overflows by {over}"])]
 
 
 def axe(viewer: Viewer) -> list[str]:
@@ -134,6 +170,41 @@ def test_the_measures_find_what_is_too_faint_and_what_has_no_name(viewer: Viewer
 
     assert " H1." in found
     assert "button-name" in found
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_page_speaks_one_language(browser: Browser, daemon: Harness, language: str) -> None:
+    """On a novel of that language no word of the page itself is in the other."""
+    sample = SAMPLES / language
+    files = {
+        path.relative_to(sample).as_posix(): path.read_text(encoding="utf-8")
+        for path in sample.rglob("*")
+        if path.is_file()
+    }
+    project = daemon.make_project(f"sample-{language}", files)
+    locale = "zh-CN" if language == "zh" else "en-GB"
+    with Viewer(browser, daemon, Path(project["rootPath"]), locale=locale) as viewer:
+        said: set[str] = set()
+        for _ in walk_through(viewer, narrow=False, names=language):
+            said |= set(spoken(viewer, language))
+
+    assert said <= (LATIN if language == "zh" else {"中文"})
+
+
+def spoken(viewer: Viewer, language: str) -> list[str]:
+    """Return the words of the other language that the page shows; what the author wrote is not its own."""
+    visible = """() => {
+      const theirs = ["#developer-box", "#prompt", "#project", "#skill", ".path", ".piece-name", ".piece-preview", ".piece-text",
+        "#completions", "#answer", ".lines", "#rules-box", "#cast", "#chapters", "#run-bar", "#usage-box tbody"];
+      const hidden = [...document.querySelectorAll(theirs.join())];
+      const was = hidden.map((one) => one.style.display);
+      hidden.forEach((one) => { one.style.display = "none"; });
+      const text = document.body.innerText;
+      hidden.forEach((one, at) => { one.style.display = was[at]; });
+      return text;
+    }"""
+    pattern = r"[A-Za-z]+" if language == "zh" else r"[\u3400-\u9fff]+"
+    return re.findall(pattern, viewer.page.evaluate(visible))
 
 
 def test_theme_and_language_can_be_switched_and_are_remembered(viewer: Viewer) -> None:
