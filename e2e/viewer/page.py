@@ -124,14 +124,15 @@ class Viewer:
         self.wait_until(lambda: self.page.evaluate(reads, part))
 
     def settle(self) -> None:
-        """Wait until the page shows what the model sees at the caret."""
+        """Wait until the page shows what the model sees at the caret, with all that the index has."""
         reads = """async () => {
-          const {inspection} = await import("/inspection.js");
+          const {inspection, isIndexing} = await import("/inspection.js");
           const {whereabouts} = await import("/place.js");
-          const asked = inspection.shown?.request ?? {};
+          const {request, result} = inspection.shown ?? {};
+          if (inspection.busy || !request || isIndexing(result)) return false;
           const fields = ["documentId", "cursorPosition", "skillId", "selection", "pinned"];
-          const [now, then] = [whereabouts(), asked].map((one) => JSON.stringify(fields.map((name) => one[name])));
-          return !inspection.busy && now === then;
+          const [now, then] = [whereabouts(), request].map((one) => JSON.stringify(fields.map((name) => one[name])));
+          return now === then;
         }"""
         self.wait_until(lambda: self.page.evaluate(reads))
 

@@ -107,6 +107,7 @@ def test_every_piece_has_its_size_and_its_reason(viewer: Viewer) -> None:
     world = viewer.at("#left-out .piece", has_text="世界")
     expect(world).to_contain_text("截短")
     expect(world).to_contain_text("个 token 就放得下")
+    viewer.settle()
     shown = inspected(viewer)
     held = shown["held"]["immediate"] + shown["held"]["retrieved"]
     assert held + shown["held"]["free"] == shown["totals"]["leftTokens"]

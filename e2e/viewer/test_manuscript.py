@@ -8,6 +8,8 @@ from playwright.sync_api import Dialog, expect
 from e2e.viewer.page import Viewer
 
 CHAPTER = "chapters/03-水文站.md"
+# How far something is scrolled once it is drawn.
+SCROLLED = "(one) => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(one.scrollTop))))"
 
 
 def test_caret_and_selection_are_the_place_of_the_prompt(viewer: Viewer) -> None:
@@ -18,7 +20,7 @@ def test_caret_and_selection_are_the_place_of_the_prompt(viewer: Viewer) -> None
 
     place = text.index("父亲")
     selection = f'"selection":{{"from":{place},"to":{place + 2}}}'
-    viewer.wait_until(lambda: selection in viewer.traffic[-2] + viewer.traffic[-1])
+    viewer.wait_until(lambda: any(selection in one for one in viewer.traffic))
     assert [int(viewer.where()[key]) for key in ("from", "at")] == [place, place + 2]
 
 
@@ -150,14 +152,15 @@ def test_a_change_of_the_file_moves_neither_caret_nor_scroll(viewer: Viewer) -> 
     viewer.write(CHAPTER, lines)
     viewer.wait_for_text("第199句")
     viewer.put_caret(lines.index("第100句"), anchor=lines.index("第99句"))
-    viewer.page.wait_for_timeout(100)
+    viewer.settle()
     scroller = viewer.at(".cm-scroller")
-    top = scroller.evaluate("(one) => one.scrollTop")
+    top = scroller.evaluate(SCROLLED)
 
     viewer.write(CHAPTER, lines + "最后又添了一句。")
 
     viewer.wait_for_text("又添了一句")
-    assert scroller.evaluate("(one) => one.scrollTop") == top
+    viewer.settle()
+    assert scroller.evaluate(SCROLLED) == top
     where = viewer.where()
     assert [int(where["from"]), int(where["at"])] == [lines.index("第99句"), lines.index("第100句")]
 
@@ -243,6 +246,7 @@ def test_names_are_underlined_and_what_is_not_seen_is_dimmed(viewer: Viewer) -> 
 
     expect(viewer.at(".name.in", has_text="老周")).to_be_visible()
     expect(viewer.at(".name:not(.in)", has_text="沈青禾")).to_be_visible()
+    viewer.settle()
     middle = viewer.page.evaluate(
         """async (path) => {
           const {documents} = (await import("/inspection.js")).inspection.shown.result.coverage;

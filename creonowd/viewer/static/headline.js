@@ -3,7 +3,7 @@
 import { subjectOf } from "./bookMap.js";
 import { byId, button, fillChanged, h } from "./dom.js";
 import { inspection, isTooLarge } from "./inspection.js";
-import { listing, meaning, parts, sentenceGap, string } from "./language.js";
+import { isChinese, listing, meaning, parts, sentenceGap, string } from "./language.js";
 import { select } from "./manuscript.js";
 import { nameOf, pieceOf } from "./pieces.js";
 import { address, place } from "./place.js";
@@ -28,10 +28,11 @@ export function showHeadline() {
     () => [secrets(result), cost(result), ...notices(result)]);
 }
 
-const SHORT = 14;
+/** Parts of the sentence with fewer characters than this stay on one line. */
+const unbrokenBelow = () => (isChinese() ? 9 : 14);
 
 /** Make a part of the sentence a link; unlike a button it breaks across lines as text does, unless it is short. */
-const link = (text, work) => h("a", { class: text.length < SHORT ? "link short" : "link", href: address(), onclick: (event) => {
+const link = (text, work) => h("a", { class: text.length < unbrokenBelow() ? "link short" : "link", href: address(), onclick: (event) => {
   event.preventDefault();
   work();
 } }, text);

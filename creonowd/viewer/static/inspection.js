@@ -8,7 +8,8 @@ import { signal, when } from "./signals.js";
 // A change is asked for at once, unless the last one was a moment ago: typing on must leave time to draw.
 const PAUSE_MS = 100;
 
-/** `shown` is what the page shows, `real` the last without a what-if, `baseline` what *since last time* compares with. */
+/** `shown` is what the page shows, `real` the last without a what-if, `baseline` what *since last time* compares with;
+    `busy` from a change until what the model sees then is shown. */
 export const inspection = { shown: null, real: null, baseline: null, baselineIs: "opened", failure: null, whatIf: null, busy: false };
 
 let lastStart = 0;
@@ -20,6 +21,7 @@ let generation = 0;
 /** Inspect again soon; `cause` is `author` for what was done in this page, `elsewhere` for a file that changed. */
 export function refresh(cause = "author") {
   wanted = wanted === "author" ? wanted : cause;
+  setBusy(true);
   if (!timer && !running) timer = setTimeout(start, rest());
 }
 
@@ -37,6 +39,7 @@ async function start() {
   running = null;
   show();
   if (wanted) refresh(wanted);
+  else setBusy(false);
 }
 
 /** Return once nothing is being asked any more. */
@@ -53,11 +56,9 @@ async function ask(work) {
   if (!place.projectId || !place.documentId || !isConnected()) return work;
   const mine = generation;
   const sent = request();
-  setBusy(true);
   const pending = invoke("context:inspect", sent);
   work();
   const answer = await pending;
-  setBusy(false);
   const inspected = { at: new Date(), request: sent, result: answer.data };
   return () => {
     if (mine === generation && answer.error?.code !== "DISCONNECTED") show(inspected, answer, cause);
@@ -102,7 +103,7 @@ export async function wholeEvidence() {
 /** Ask what would be, and show nothing of it; null if that cannot be. */
 export async function preview(changes) {
   const whatIf = { ...inspection.whatIf, ...changes.whatIf };
-  const answer = await invoke("context:inspect", { ...request(), ...changes, whatIf, show: [] });
+  const answer = await invoke("context:inspect", { ...request(), ...changes, whatIf, show: ["why"] });
   return answer.ok ? answer.data : null;
 }
 
