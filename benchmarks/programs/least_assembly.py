@@ -1,9 +1,11 @@
 """Answer `context:assemble` with the least that an assembly can be, to compare the daemon with.
 
-Decode the request; search the same postings with numpy, once; cut the window around the cursor;
-count with tiktoken what was never counted before; join, hash, and encode a reply in which all that
-does not change is encoded already. The same request again has the same bytes. Nothing is checked,
-redacted, ranked, fitted, explained or logged, and no file is looked at twice.
+Decode the request; search the same postings with numpy for all that a prompt is made of: with the
+text before the cursor, at the steps before it, without regard to the author's place, and with each
+sentence that may allude to something; cut the window around the cursor; redact and count what was
+never redacted and counted before; join, hash, and encode a reply in which all that does not change
+is encoded already. What was asked before is not searched again, and the same request has the same
+bytes. Nothing is checked, ranked, fitted, explained or logged, and no file is looked at twice.
 
 The arguments are the socket, the index, the project's folder and a reply of the daemon. The table
 of the tokenizer is loaded at once; numpy, the index and the project's files with the first request.
@@ -20,9 +22,11 @@ import msgspec
 
 from creonowd.context.evidence import TrimEvidence, encode_part
 from creonowd.context.fragment import STABLE, Action, Layer, Reason, Rule
-from creonowd.context.plan import LONGEST_QUERY
+from creonowd.context.plan import LONGEST_QUERY, last_sentences, query_ends
+from creonowd.redaction import Redactor
 from creonowd.retrieval.database import Database, stored_texts
 from creonowd.retrieval.query import make_query
+from creonowd.retrieval.ranking import SearchScope
 from creonowd.tokens.boundaries import additive_parts
 from creonowd.tokens.tables import packaged_encoding
 
@@ -42,6 +46,8 @@ class LeastAssembly:
         self._answers: dict[bytes, bytes] = {}
         self._counts: dict[str, int] = {}
         self._texts: dict[str, str] = {}
+        self._found: dict[object, list[int]] = {}
+        self._redactor = Redactor()
         self._passages: dict[int, str] = {}
         self._is_loaded = False
 
@@ -67,8 +73,11 @@ class LeastAssembly:
         self._database = Database(self._index)
         with self._database.read() as connection:
             self._loaded = IndexLoader().load(connection)
-        for path in sorted((self._project / ".creonow").rglob("*.*")):
-            self._tokens(path.read_text("utf-8"))
+        paths = sorted((self._project / ".creonow").rglob("*.*"))
+        texts = [path.read_text("utf-8") for path in paths]
+        self._redactor.are_clean(texts)
+        for text in texts:
+            self._tokens(text)
         result = msgspec.json.decode(self._reply.read_bytes())["result"]
         stable = [piece for piece in result["trimEvidence"] if piece["layer"] in STABLE]
         self._system = encode_part(result["systemPrompt"], [])
@@ -78,11 +87,9 @@ class LeastAssembly:
 
     def _assemble(self, params: dict[str, Any]) -> bytes:
         text, cursor = self._text(params["documentId"]), params["cursorPosition"]
+        ends = query_ends(text, cursor, STEP)
         end = cursor // STEP * STEP
-        weights = make_query(text[max(0, end - LONGEST_QUERY) : end]).weights
-        found: list[int] = []
-        if weights:
-            found = self._search(self._loaded.terms, weights, SEARCHED).rows.tolist()
+        found = self._search_all(params["documentId"], text, ends, cursor)
         passages = self._passage_texts(found[:SHOWN])
         window = f"{text[max(0, end - BEFORE) : cursor]}\n{text[cursor : cursor + AFTER]}\n"
         user = "".join([*passages, window])
@@ -115,10 +122,37 @@ class LeastAssembly:
         }
         return msgspec.json.encode(self._rest | changed)
 
+    def _search_all(
+        self, document: str, text: str, ends: tuple[int, ...], cursor: int
+    ) -> list[int]:
+        """Search with the text before the cursor, and with its sentences, before and after it."""
+        loaded = self._loaded
+        before = frozenset(path for path in loaded.paths if path < document)
+        others = frozenset(loaded.paths) - {document}
+        for end in ends[:-1]:
+            self._search_with(text, end, before)
+        self._search_with(text, ends[-1], None)
+        firm, late = last_sentences(text, ends[-1], cursor)
+        for scope in (before, others) if firm or late else ():
+            loaded.alluded(SearchScope(documents=scope), firm, late)
+        return self._search_with(text, ends[-1], before)
+
+    def _search_with(self, text: str, end: int, documents: frozenset[str] | None) -> list[int]:
+        words = text[max(0, end - LONGEST_QUERY) : end]
+        found = self._found.get((words, documents))
+        if found is None:
+            weights = make_query(words).weights
+            scope = None if documents is None else SearchScope(documents=documents)
+            terms = self._loaded.terms_in(scope)
+            found = self._search(terms, weights, SEARCHED).rows.tolist() if weights else []
+            self._found[words, documents] = found
+        return found
+
     def _text(self, document: str) -> str:
         if document not in self._texts:
             path = self._project / document
-            self._texts[document] = path.read_text("utf-8") if path.exists() else ""
+            text = path.read_text("utf-8") if path.exists() else ""
+            self._texts[document] = self._redactor.redact(text).text
         return self._texts[document]
 
     def _passage_texts(self, rows: list[int]) -> list[str]:
@@ -127,6 +161,7 @@ class LeastAssembly:
         if missing:
             with self._database.read() as connection:
                 read = stored_texts(connection, missing)
+            self._redactor.are_clean([stored.text for stored in read.values()])
             self._passages |= {number: stored.text for number, stored in read.items()}
         return [self._passages[number] for number in numbers]
 

@@ -351,6 +351,8 @@ def show_after(after: TextAfter, room: int, least: int, tools: TextTools) -> Sid
     fitting = _last_fitting(after, finer, room, tools) or fitting
     end = fitting if fitting and counted.text[fitting - 1] == "\n" else len(after.heading)
     text = counted.text[len(after.heading) : beyond]
+    parts = bisect_left(counted.starts, beyond)
+    known = list(zip(counted.starts[1:parts], counted.sums[1:parts], strict=True))
     while end == len(after.heading) or _tokens_to(after, end, tools) < min(least, room):
         kept = keep_head(
             text,
@@ -359,6 +361,7 @@ def show_after(after: TextAfter, room: int, least: int, tools: TextTools) -> Sid
             floor=end - len(after.heading),
             before=after.heading,
             after="\n",
+            known=known,
         )
         if len(after.heading) + kept.at <= end:
             break

@@ -227,13 +227,13 @@ async def _make_answer(
     plan, engine = prepared.plan, session.engine
     result = await assemble_prepared(session, prepared)
     assembly = result.assembly
-    log_assembly(assembly, session.clock.monotonic() - started, engine.seen_once)
+    outcome = log_assembly(assembly, session.clock.monotonic() - started, engine.seen_once)
     answer = encode_answer(assembly, result.target)
     text = 0 if plan.document is None else len(plan.document.text)
     made = KeptAnswer(
         answer=answer,
         digest=assembly.system_prompt.digest,
-        outcome=outcome_of(assembly),
+        outcome=outcome,
         warned_before=tuple(_warning_key(plan, warning) for warning in result.repeated),
         weight=answer.weight + text,
     )
@@ -797,9 +797,13 @@ def log_refusals(project_id: str) -> Generator[None]:
         raise
 
 
-def log_assembly(assembly: Assembly, seconds: float, seen_once: SeenOnce) -> None:
-    """Log the outcome of an assembly; that rules are over their line only once per system prompt."""
-    log_outcome(outcome_of(assembly), seconds)
+def log_assembly(assembly: Assembly, seconds: float, seen_once: SeenOnce) -> LoggedOutcome:
+    """Log the outcome of an assembly, and return it.
+
+    That rules are over their line is logged only once per system prompt.
+    """
+    outcome = outcome_of(assembly)
+    log_outcome(outcome, seconds)
     for failure in assembly.failures:
         log.warning(
             "context_source_failed",
@@ -809,6 +813,7 @@ def log_assembly(assembly: Assembly, seconds: float, seen_once: SeenOnce) -> Non
             kind=failure.kind,
         )
     _log_rules(assembly, seen_once)
+    return outcome
 
 
 def outcome_of(assembly: Assembly) -> LoggedOutcome:

@@ -209,12 +209,26 @@ class SearchedPassages(_SearchTexts):
         self._current, self._limit = current, limit
         self._scope = within.scope
         self.loaded, self._matches = index.search(query.weights, _most(limit), *within)
+        self._groups: list[CandidateGroup] | None = None
 
     def rank(self) -> list[RankedPassage] | None:
         """Rank the best; None if that needs texts that are not in memory."""
         loaded, current = self.loaded, self._current
         if loaded is None:
             return []
+        groups = self._groups = self._groups or self._choose(loaded, current)
+        if groups is None:
+            return None
+        rows = loaded.rows
+        texts = self._get_texts(rows[group.best.row].id for group in groups)
+        if texts is None:
+            return None
+        return rank([one for one in groups if rows[one.best.row].id in texts], loaded, texts)
+
+    def _choose(
+        self, loaded: "LoadedIndex", current: CurrentDocument | None
+    ) -> list[CandidateGroup] | None:
+        """Group what was found; None if that needs texts that are not in memory."""
         rows = loaded.rows
         own = range(0) if current is None else loaded.rows_in(current.path)
         own_texts = self._get_texts(rows[row].id for row, _ in self._matches if row in own)
@@ -227,10 +241,7 @@ class SearchedPassages(_SearchTexts):
         if (scope := self._scope) is not None:
             # What was indexed before an edit may have moved on since.
             groups = [g for g in groups if g.best.row not in own or g.best.end <= scope.own_end]
-        texts = self._get_texts(rows[group.best.row].id for group in groups)
-        if texts is None:
-            return None
-        return rank([one for one in groups if rows[one.best.row].id in texts], loaded, texts)
+        return groups
 
 
 class SearchedAllusions(_SearchTexts):

@@ -4,8 +4,8 @@ Tokens are counted block by block from the end that is kept, so that only the bl
 limit falls is encoded more than once.
 """
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
 from creonowd.model import Model
@@ -43,6 +43,7 @@ def keep_head(
     floor: int = 0,
     before: str = "",
     after: str = "",
+    known: Sequence[tuple[int, int]] = (),
 ) -> Cut:
     """Find the longest head `text[:at]` for which `before + head + after` fits into `limit`.
 
@@ -51,8 +52,13 @@ def keep_head(
     not even one grapheme fits, `at` is 0 and `tokens` may exceed the limit. "Largest" is exact
     where additive points are at most 64 code points apart, as in any prose; in a long run of emoji
     it is nearly so.
+
+    `known` are additive points of `before + text` and the tokens up to each, in order: the walk
+    begins at the last that fits, and counts what was counted there before.
     """
     walk = _Walk(before + text, limit, tokenizer, after, edge=len(before), forward=True)
+    if known and not walk.begin_at(known):
+        walk = _Walk(before + text, limit, tokenizer, after, edge=len(before), forward=True)
     found = _keep(walk, len(before) + floor)
     return Cut(at=found.at - len(before), tokens=found.tokens)
 
@@ -94,21 +100,40 @@ class _Walk:
         self._tokenizer, self._far = tokenizer, far
         self._steps = [(0 if forward else len(text), 0)]
         self.outer = len(text) if forward else 0
+        self._is_near = False
+
+    def begin_at(self, known: Sequence[tuple[int, int]]) -> bool:
+        """Begin at the last known point that fits; False if the limit lies far from any point.
+
+        Then the blocks decide how near to it the cut is looked for.
+        """
+        fitting = bisect_right(known, self.limit, key=lambda point: point[1])
+        self._steps += known[:fitting]
+        if fitting < len(known):
+            self.outer = known[fitting][0]
+        self._is_near = self._halve()
+        return self._is_near
 
     def advance(self) -> bool:
         """Go to the last block end that fits; return whether that is the whole text."""
+        if self._is_near:
+            return self.outer == len(self.text) and self._step(self.outer)
         return all(map(self._step, block_ends(self.text, forward=self.forward)))
 
     def narrow(self) -> None:
         """Bring `outer` as near to the last position that fits as possible."""
+        if not self._halve():
+            self._probe_gap()
+
+    def _halve(self) -> bool:
+        """Find the last additive point that fits; return whether the next one is near to it."""
         inner = self._steps[-1][0]
         between = additive_points(self.text, min(inner, self.outer), max(inner, self.outer))
         ahead = between if self.forward else between[::-1]
         while ahead:
             middle = len(ahead) // 2
             ahead = ahead[middle + 1 :] if self._step(ahead[middle]) else ahead[:middle]
-        if abs(self.outer - self._steps[-1][0]) > GAP:
-            self._probe_gap()
+        return abs(self.outer - self._steps[-1][0]) <= GAP
 
     def tokens(self, position: int) -> int:
         """Count what is kept by a cut at a position, exactly."""
