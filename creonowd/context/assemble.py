@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter, lowlevel, to_thread
 from msgspec.structs import replace
 
 from creonowd.context.budget import BudgetProfile, allowances_of
@@ -87,6 +87,7 @@ from creonowd.context.units import (
 )
 from creonowd.context.user_content import (
     PinnedTexts,
+    PinnedUnits,
     RankedChunks,
     UserContent,
     UserContentInput,
@@ -221,6 +222,9 @@ async def assemble(
     reading = None if concurrency is None else concurrency.reading
     composing = None if concurrency is None else concurrency.composing
     gathered = await gather(plan, wanted_sources(plan, sources), reading, tools.memory.answers)
+    if _known_candidates(plan, gathered, tools) is None:
+        # It was searched for: others have a turn before it is composed, which takes as long again.
+        await lowlevel.checkpoint()
     try:
         return compose(plan, gathered, tools.within(QUICK_CHARACTERS))
     except NotInMemoryError:
@@ -284,9 +288,7 @@ def _count_all(
     plan: Plan, everything: SourceResults, tools: TextTools
 ) -> tuple[SourceResults, CountedCandidates]:
     """Redact and count everything; of answers that come again, only the document and the task."""
-    key = (id(everything), tools.key)
-    is_kept = everything.is_kept and not plan.pinned
-    known: KnownCandidates | None = tools.memory.candidates.peek(key) if is_kept else None
+    known = _known_candidates(plan, everything, tools)
     if known is not None:
         guard_lengths(input_fragments(plan), tools)
         manuscript = _manuscript(plan, tools)
@@ -304,9 +306,19 @@ def _count_all(
     with tools.start_counting(settings.texts, ahead=True) as settings_counts:
         redacted = redact(plan, gathered, tools)
         counted = count(plan, redacted, settings, settings_counts, tools)
-    if is_kept and not depends_on_place(everything):
-        tools.memory.candidates.put(key, KnownCandidates(everything, gathered, counted))
+    if everything.is_kept and not plan.pinned and not depends_on_place(everything):
+        bare = counted.user._replace(pinned=PinnedUnits(), around=None, previous=None)
+        made = KnownCandidates(everything, gathered, counted._replace(user=bare))
+        tools.memory.candidates.put((id(everything), tools.key), made)
     return gathered, counted
+
+
+def _known_candidates(
+    plan: Plan, everything: SourceResults, tools: TextTools
+) -> KnownCandidates | None:
+    if not everything.is_kept or plan.pinned:
+        return None
+    return tools.memory.candidates.peek((id(everything), tools.key))
 
 
 def _manuscript(plan: Plan, tools: TextTools) -> Manuscript | None:

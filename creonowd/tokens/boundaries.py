@@ -170,8 +170,11 @@ def sentences(text: str, start: int, end: int) -> Iterator[int]:
 
 def is_abbreviation(text: str, position: int) -> bool:
     """Return whether the stop before a position ends an abbreviation, as in `Mr. Darcy`."""
-    start = max(0, position - CONTEXT)
+    last = text[position - 1 : position]
     # Hardly any sentence of a script without spaces ends in a full stop: no need to search there.
+    if last != "." and not last.isspace():
+        return False
+    start = max(0, position - CONTEXT)
     if not text[start:position].rstrip().endswith("."):
         return False
     return _ABBREVIATION.search(text, start, position) is not None

@@ -11,7 +11,14 @@ from creonowd.context.budget import BudgetProfile, allowances_of
 from creonowd.context.fragment import Layer
 from creonowd.context.notice import caution
 from creonowd.context.plan import ContextRules, Need, Plan, SkillNeeds, place
-from creonowd.context.source import SourceQuery, SourceResult, SourceResults, gather, wanted_sources
+from creonowd.context.source import (
+    KnownAnswers,
+    SourceQuery,
+    SourceResult,
+    SourceResults,
+    gather,
+    wanted_sources,
+)
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from testing.sources import InMemorySource, piece
 from tests.context.worlds import profile_of
@@ -209,3 +216,46 @@ def test_a_layer_without_ratio_and_minimum_is_off() -> None:
     chosen = wanted_sources(plan(profile=profile_of(6000, ratios=(0.1, 0.0, 0.1, 0.1))), sources)
 
     assert [s.layer for s in chosen] == [Layer.RULES, Layer.RETRIEVED, Layer.IMMEDIATE]
+
+
+class KeptSource(InMemorySource):
+    """A source that has its answer in memory: the very same until it is given another."""
+
+    def give(self, *texts: str) -> "KeptSource":
+        """Answer with these texts from now on."""
+        pieces = (piece(self.layer, f"{number}.md", text) for number, text in enumerate(texts))
+        self.kept = SourceResult(fragments=tuple(pieces))
+        return self
+
+    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
+        """Return what is kept."""
+        del ask
+        return self.kept
+
+
+async def test_answers_that_come_again_are_put_together_once() -> None:
+    known = KnownAnswers()
+    rules = KeptSource(Layer.RULES, "rules", []).give("短句。")
+    found = KeptSource(Layer.RETRIEVED, "rag", []).give("雨。")
+
+    first = await gather(plan(), [rules, found], known=known)
+    again = await gather(plan(), [rules, found], known=known)
+    found.give("雪。")
+    other = await gather(plan(), [rules, found], known=known)
+
+    assert first.is_kept
+    assert again is first
+    assert [one.text for one in other.fragments[Layer.RETRIEVED]] == ["雪。"]
+    assert other.fragments[Layer.RULES] == first.fragments[Layer.RULES]
+
+
+async def test_what_was_put_together_for_one_project_is_not_given_to_another() -> None:
+    known = KnownAnswers()
+    source = KeptSource(Layer.RULES, "kg", [])
+    source.kept = SourceResult(fragments=(piece(Layer.RULES, "a", "b", project_id="prj_a"),))
+    await gather(plan(), [source], known=known)
+
+    with pytest.raises(DaemonError) as caught:
+        await gather(replace(plan(), project_id="prj_b"), [source], known=known)
+
+    assert caught.value.code is ErrorCode.CONTEXT_SCOPE_VIOLATION

@@ -203,3 +203,33 @@ def test_no_text_of_the_future_changes_what_a_sentence_alludes_to(
         )
 
     assert found[0] == found[1]
+
+
+ADDED = [
+    "焦大又骂了起来。",
+    "海棠还开着。",
+    "他走了。",
+    "Fordyce yawned.",
+    "众人捆起焦大，塞了一嘴马粪。",
+]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.lists(st.sampled_from(ADDED), unique=True, max_size=5), min_size=1, max_size=5))
+def test_sentences_added_one_by_one_allude_to_what_they_do_together(
+    states: list[list[str]],
+) -> None:
+    """However the author goes back and forth."""
+    with tempfile.TemporaryDirectory() as folder:
+        database = index_of(Path(folder), **TEXTS)
+        index, fresh = load(database), load(database)
+        database.close()
+    text, scope = ("天边的云很低。",), SearchScope(documents=frozenset(index.paths))
+
+    kept = [index.alluded(scope, text, tuple(added)) for added in states]
+
+    for added, found in zip(states, kept, strict=True):
+        held = HeldAllusions(fresh.documents)
+        held.begin(text, fresh.allusions_in(scope).find(text, text))
+        held.go_on(added, fresh.allusions_in(scope).find(added, text))
+        assert found == held.all

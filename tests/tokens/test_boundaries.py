@@ -16,6 +16,7 @@ from creonowd.tokens.boundaries import (
     grapheme_floor,
     paragraphs,
     sentences,
+    settled_end,
 )
 from testing.novels import SENTENCES
 from tests.tokens.vocabulary import ALL_TABLES, texts, tokenizer
@@ -183,3 +184,20 @@ def test_a_long_line_is_split_too() -> None:
     line = "".join(f"第{n}次他走了，她没有回头，只是数着{n * 7}步。" for n in range(1000))
 
     assert max(map(len, additive_parts(line))) < 3000
+
+
+@given(st.one_of(long_texts, texts), st.text("他走了。 \n　x", max_size=12))
+def test_parts_before_the_settled_end_stay_whatever_is_typed(text: str, typed: str) -> None:
+    end = settled_end(text)
+
+    settled = list(additive_parts(text[:end])) if end else []
+
+    assert list(additive_parts(text))[: len(settled)] == settled
+    assert list(additive_parts(text + typed))[: len(settled)] == settled
+
+
+def test_all_but_the_last_lines_are_settled() -> None:
+    line = "她又想起那夜的雨，想起桥上的人，想起那盏没有点着的灯，和灯下那一封不曾拆开的信，还有信上那个早已模糊的名字。"
+    text = f"{line * 2}\n" * 20 + "还没有写完的一行"
+
+    assert text[settled_end(text) :] == "还没有写完的一行"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from itertools import product
+from itertools import accumulate, product
 
 import pytest
 import regex
@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from creonowd.tokens import ByteTokenizer, Tokenizer, exceeds, keep_head, keep_tail
-from creonowd.tokens.boundaries import BLOCK, paragraphs, sentences
+from creonowd.tokens.boundaries import BLOCK, additive_parts, paragraphs, sentences
 from creonowd.tokens.tokenizer import PendingCounts, count_on_demand
 from tests.tokens.vocabulary import ALL_TABLES, texts, tokenizer
 
@@ -191,3 +191,25 @@ def test_a_text_of_ten_megabytes_is_known_to_be_too_long_without_reading_it() ->
     assert exceeds(text, 64_000, meter)
 
     assert meter.measured == 0
+
+
+@given(
+    text=st.one_of(
+        texts, st.lists(st.sampled_from((NOVEL, "x", "😀" * 90)), max_size=30).map("".join)
+    ),
+    limit=st.integers(0, 400),
+    floor=st.integers(0, 60),
+    heading=st.sampled_from(("", "### ref:a\n")),
+)
+def test_what_is_known_of_a_text_changes_no_cut(
+    text: str, limit: int, floor: int, heading: str
+) -> None:
+    counter = tokenizer("o200k_base")
+    parts = list(additive_parts(heading + text))
+    ends = accumulate(map(len, parts))
+    sums = accumulate(map(counter.count, parts))
+    known = list(zip(ends, sums, strict=True))[:-1]
+
+    cut = keep_head(text, limit, counter, floor=floor, before=heading, after="\n", known=known)
+
+    assert cut == keep_head(text, limit, counter, floor=floor, before=heading, after="\n")
