@@ -144,8 +144,9 @@ class LeastAssembly:
             weights = make_query(words).weights
             scope = None if documents is None else SearchScope(documents=documents)
             terms = self._loaded.terms_in(scope)
-            found = self._search(terms, weights, SEARCHED).rows.tolist() if weights else []
-            self._found[words, documents] = found
+            found = self._found[words, documents] = []
+            if weights:
+                found += self._search(terms, weights, SEARCHED).rows.tolist()
         return found
 
     def _text(self, document: str) -> str:

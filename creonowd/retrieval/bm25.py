@@ -396,36 +396,36 @@ class LeadingRow(NamedTuple):
 class AskedTerms(NamedTuple):
     """The terms of many short queries: each once, and for each use of one the query and the term."""
 
-    count: int
+    queries: int
     terms: Numbers
     asking: NDArray[np.int64]
     asked: NDArray[np.int64]
 
 
 def leading_rows(
-    index: TermIndex, found: NumberedPostings, queries: AskedTerms, firsts: Rows
+    index: TermIndex, found: NumberedPostings, terms: AskedTerms, firsts: Rows
 ) -> list[LeadingRow | None]:
     """Search for the terms of many short queries together; None for one that finds nothing.
 
     `found` are the postings of the terms that are allowed, and `firsts` the first rows of the
     documents. Terms that are too common to set passages apart are skipped.
     """
-    frequencies = np.bincount(found.which, minlength=len(queries.terms))
+    frequencies = np.bincount(found.which, minlength=len(terms.terms))
     rarity = np.log(1 + (index.population - frequencies + 0.5) / (frequencies + 0.5))
     worth = rarity[found.which] * IMPACTS[found.levels]
-    of_asked = frequencies[queries.asked]
+    of_asked = frequencies[terms.asked]
     is_rare = (of_asked > 0) & (of_asked <= COMMON)
-    asking, asked = queries.asking[is_rare], queries.asked[is_rare]
+    asking, asked = terms.asking[is_rare], terms.asked[is_rare]
     lengths = of_asked[is_rare]
     starts = np.cumsum(frequencies)[asked] - np.cumsum(lengths)
     at = np.arange(int(lengths.sum())) + np.repeat(starts, lengths)
     cells = np.repeat(asking * index.size, lengths) + found.rows[at]
     leading: list[LeadingRow | None] = []
     at_once = max(1, MOST_CELLS // max(1, index.size))
-    for start in range(0, queries.count, at_once):
-        most = min(at_once, queries.count - start)
+    for start in range(0, terms.queries, at_once):
+        most = min(at_once, terms.queries - start)
         low, high = 0, len(cells)
-        if most < queries.count:
+        if most < terms.queries:
             bounds = np.array([start, start + most]) * index.size
             low, high = np.searchsorted(cells // index.size * index.size, bounds).tolist()
         part = cells[low:high] - start * index.size
