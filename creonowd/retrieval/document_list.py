@@ -357,15 +357,14 @@ class _PatternGroup:
         self.last = patterns[-1][0]
         compiled: dict[tuple[str, ...], Callable[[str], object]] = {}
         self._any: dict[tuple[bool, bool], Callable[[str], object]] = {}
-        for key in product((True, False), repeat=2):
-            by_name, is_folder = key
+        for by_name, is_folder in product((True, False), repeat=2):
             every = tuple(
                 pattern.expression
                 for _, pattern in patterns
                 if pattern.by_name is by_name and (is_folder or not pattern.folders_only)
             )
-            self._any[key] = compiled.get(every) or _any_of(every)
-            compiled[every] = self._any[key]
+            matcher = compiled.get(every) or _any_of(every)
+            compiled[every] = self._any[by_name, is_folder] = matcher
 
     def last_match(self, path: str, name: str, *, is_folder: bool) -> int | None:
         """Return the number of the last pattern that matches."""

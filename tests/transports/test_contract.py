@@ -38,7 +38,7 @@ async def test_an_unknown_channel_is_named(line: Client) -> None:
     assert "app:nothing" in str(error)
 
 
-MISFITS = (
+MISFITS: tuple[tuple[Any, str], ...] = (
     ({"ms": "soon"}, "ms"),
     ({}, "ms"),
     ({"ms": -1}, "ms"),
