@@ -51,21 +51,8 @@ from creonowd.context.source import (
     in_time,
     wanted_sources,
 )
-from creonowd.context.stable_prefix import (
-    PreparedRules,
-    PreparedSettings,
-    RedactedRules,
-    RedactedSettings,
-    SystemPrompt,
-    SystemPromptInput,
-    count_rules,
-    count_settings,
-    how_often,
-    mentioned_entities,
-    redact_rules,
-    redact_settings,
-    system_prompt,
-)
+from creonowd.context.rules_layer import (PreparedRules, RedactedRules, count_rules, how_often, mentioned_entities, redact_rules)
+from creonowd.context.stable_prefix import (PreparedSettings, RedactedSettings, SystemPrompt, SystemPromptInput, count_settings, redact_settings, system_prompt)
 from creonowd.context.story_spans import Untimely
 from creonowd.context.text_tools import (
     CachingTokenizer,

@@ -17,7 +17,7 @@ from creonowd.context.fragment import Action, FragmentKind, Rule
 from creonowd.context.language import WORD
 from creonowd.context.plan import Plan
 from creonowd.context.prompt_spans import PieceKind, Positions, kind_of
-from creonowd.context.story import StoryDocument, chapter_of
+from creonowd.context.story_order import StoryDocument, chapter_of
 from creonowd.model import Model
 from creonowd.redaction import RedactionEvidence
 from creonowd.text import file_stem

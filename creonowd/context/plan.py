@@ -12,7 +12,7 @@ from creonowd.context.budget import Allowances
 from creonowd.context.fragment import Layer, Omission, Span
 from creonowd.context.language import CHINESE, ManuscriptLanguage, PromptFrame
 from creonowd.context.notice import Caution
-from creonowd.context.story import Story, StoryDocument, StoryPlace
+from creonowd.context.story_order import Story, StoryDocument, StoryPlace
 from creonowd.errors import WarningCode, Wording
 from creonowd.model import Model
 from creonowd.text import count_line_ends

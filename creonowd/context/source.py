@@ -33,7 +33,7 @@ from creonowd.context.plan import (
     synopsis_share,
     wants,
 )
-from creonowd.context.story import Story, StoryDocument, StoryPlace
+from creonowd.context.story_order import Story, StoryDocument, StoryPlace
 from creonowd.context.story_spans import Timely, Untimely, at_place, limit_threads
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo

@@ -45,7 +45,7 @@ from creonowd.context.fragment import Action, FragmentKind, Layer, Rule
 from creonowd.context.inspection import fits_with
 from creonowd.context.plan import Need, wants
 from creonowd.context.prompt_spans import PieceKind, PromptText, kind_of, prompt_text
-from creonowd.context.story import whole_number
+from creonowd.context.story_order import whole_number
 from creonowd.context.user_content import INPUT_REF
 from creonowd.engine.assembly import AssembleContext, ClientAssembly, WhatIf, assemble_for_client
 from creonowd.engine.inspection_parts import (
@@ -97,9 +97,10 @@ _LAYERS = {
 }
 _RULE_SENTENCES = {Rule.SIZE_LIMIT: TOO_LARGE, Rule.NOT_MENTIONED: NOT_NAMED}
 _WORD_GAP = re.compile(r"\s+")
-# A line that ends in the middle of a sentence goes on in the next one.
+# A line that ends in the middle of a sentence goes on in the next one, unless it is a heading.
 _LINE_BREAK = re.compile(
     r"""(?<=[。！？…」』”.!?"'）)：:；;|])[ \t]*\r?\n|\n[ \t]*\r?\n|\n(?=[ \t]*[#>*|\-\d])"""
+    r"""|(?m:^[ \t]*#[^\n]*\n)"""
 )
 _SIGNED = re.compile(r"""^["']?name["']?\s*:\s*["']?(.{1,200}?)["']?\s*,?\s*$""", re.MULTILINE)
 _LINES = re.compile(r"(.+)#L(\d{1,9})-L(\d{1,9})", re.DOTALL)

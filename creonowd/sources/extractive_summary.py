@@ -20,7 +20,7 @@ import anyio
 import msgspec
 from anyio import to_thread
 
-from creonowd.context.story import chapter_of
+from creonowd.context.story_order import chapter_of
 from creonowd.errors import DaemonError
 from creonowd.model import Model
 from creonowd.retrieval.passages import DocumentSecretFinder

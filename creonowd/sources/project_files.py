@@ -27,7 +27,7 @@ from creonowd.context.language import CONSTRAINTS_FILE
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Need
 from creonowd.context.source import Source, SourceQuery, SourceResult
-from creonowd.context.story import Story, chapter_of
+from creonowd.context.story_order import Story, chapter_of
 from creonowd.context.story_spans import at_place, bounds
 from creonowd.errors import WARNINGS, DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.memo import Memo

@@ -23,7 +23,7 @@ from creonowd.context.language import ManuscriptLanguage, count_words
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import FAR_CHAPTERS, NEAR_CHAPTERS, Document, Need, Summary
 from creonowd.context.source import NOTHING, SourceQuery, SourceResult
-from creonowd.context.story import (
+from creonowd.context.story_order import (
     STORY_VERSION,
     DoubtKind,
     Story,

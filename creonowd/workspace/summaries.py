@@ -19,7 +19,7 @@ import structlog
 from anyio import to_thread
 
 from creonowd.clock import Clock
-from creonowd.context.story import StoryDocument
+from creonowd.context.story_order import StoryDocument
 from creonowd.errors import DaemonError, ErrorCode, disk_errors
 from creonowd.memo import Memo
 from creonowd.model import Model

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import fields
 
-from creonowd.context.story import StoryFile
+from creonowd.context.story_order import StoryFile
 from creonowd.retrieval.document_list import IGNORE_FILES
 from creonowd.workspace.creonow_tree import FOLDERS, OUTLINE_NAMES, CreonowFolder, ProjectFile
 from testing.clients import Client

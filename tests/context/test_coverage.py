@@ -8,7 +8,7 @@ from creonowd.context.assemble import compose
 from creonowd.context.coverage import Coverage, CoverageState, DocumentText, coverage
 from creonowd.context.fragment import Extent, Fragment, Layer, Rule
 from creonowd.context.plan import Plan
-from creonowd.context.story import Story, StoryDocument
+from creonowd.context.story_order import Story, StoryDocument
 from creonowd.errors import DaemonError
 from creonowd.sources.synopsis import describe
 from creonowd.workspace.documents import to_utf16

@@ -18,23 +18,8 @@ from creonowd.context.fragment import (
     Rule,
 )
 from creonowd.context.names import Mentions
-from creonowd.context.stable_prefix import (
-    MAX_CONSTRAINTS,
-    Change,
-    EntityRanking,
-    PrefixComparison,
-    PrefixDigest,
-    PrefixKey,
-    PrefixMemory,
-    TrimmedRules,
-    first_change,
-    mentioned_entities,
-    rank_entities,
-    reading_order,
-    trim_rules,
-    trim_settings,
-    untrimmed_tokens,
-)
+from creonowd.context.rules_layer import (MAX_CONSTRAINTS, EntityRanking, TrimmedRules, mentioned_entities, rank_entities, reading_order, trim_rules, untrimmed_tokens)
+from creonowd.context.stable_prefix import (Change, PrefixComparison, PrefixDigest, PrefixKey, PrefixMemory, first_change, trim_settings)
 from creonowd.context.units import Unit
 from testing.sources import piece
 from tests.context.worlds import World, assemble_world, text_tools, unit_of

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from creonowd.context.fragment import Fragment, Layer, Rule, Stage
-from creonowd.context.story import StoryDocument, StoryHeading, StoryPlace, arrange
+from creonowd.context.story_order import StoryDocument, StoryHeading, StoryPlace, arrange
 from creonowd.context.story_spans import (
     Timely,
     at_place,

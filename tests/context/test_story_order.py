@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.context.story import (
+from creonowd.context.story_order import (
     DoubtKind,
     OrderReason,
     Story,
