@@ -42,6 +42,14 @@ from creonowd.context.language import title
 from creonowd.context.manuscript import Manuscript
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Plan, Summary, previous_start, shows_document
+from creonowd.context.rules_layer import (
+    PreparedRules,
+    RedactedRules,
+    count_rules,
+    how_often,
+    mentioned_entities,
+    redact_rules,
+)
 from creonowd.context.source import (
     Failure,
     Source,
@@ -51,8 +59,15 @@ from creonowd.context.source import (
     in_time,
     wanted_sources,
 )
-from creonowd.context.rules_layer import (PreparedRules, RedactedRules, count_rules, how_often, mentioned_entities, redact_rules)
-from creonowd.context.stable_prefix import (PreparedSettings, RedactedSettings, SystemPrompt, SystemPromptInput, count_settings, redact_settings, system_prompt)
+from creonowd.context.stable_prefix import (
+    PreparedSettings,
+    RedactedSettings,
+    SystemPrompt,
+    SystemPromptInput,
+    count_settings,
+    redact_settings,
+    system_prompt,
+)
 from creonowd.context.story_spans import Untimely
 from creonowd.context.text_tools import (
     CachingTokenizer,

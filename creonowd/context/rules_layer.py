@@ -5,63 +5,34 @@ what stays; then constraints of the graph, then degradable ones. Rule texts, ter
 user constraints never leave.
 """
 
-import re
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
-from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from msgspec import UNSET, UnsetType, field
-from msgspec.structs import replace
+from msgspec import field
 
-from creonowd.context.budget import Allowances
 from creonowd.context.evidence import (
     NO_NUMBER,
     Decision,
-    EncodedPart,
-    LayerOutcome,
     ListNumber,
-    Rendered,
     drop,
-    drop_unread,
-    encode_part,
-    join,
     keep,
-    keep_part,
-    of_layer,
-    render_layer,
-    render_text,
-    summarise_layer,
 )
 from creonowd.context.fragment import (
     ConstraintOrigin,
     Fragment,
     FragmentKind,
-    Layer,
-    Omission,
     Rule,
 )
-from creonowd.context.language import title
 from creonowd.context.names import Mentions
-from creonowd.context.plan import minimum_step
 from creonowd.context.text_tools import TextTools
 from creonowd.context.units import (
-    UNIT_WORK,
     RedactedFragments,
     Unit,
     count_fragments,
     guard_lengths,
-    make_units,
     redact_fragments,
-    render_head,
-    visible_ref,
 )
-from creonowd.memo import Memo
 from creonowd.model import Model
-from creonowd.tokens.boundaries import paragraphs
-from creonowd.tokens.tokenizer import PendingCounts
-
 
 MAX_CONSTRAINTS = 500
 

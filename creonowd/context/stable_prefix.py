@@ -8,21 +8,19 @@ names the first source that changed: why a prompt cache misses.
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from msgspec import UNSET, UnsetType, field
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from creonowd.context.budget import Allowances
 from creonowd.context.evidence import (
-    NO_NUMBER,
     Decision,
     EncodedPart,
     LayerOutcome,
-    ListNumber,
     Rendered,
     drop,
     drop_unread,
@@ -36,7 +34,6 @@ from creonowd.context.evidence import (
     summarise_layer,
 )
 from creonowd.context.fragment import (
-    ConstraintOrigin,
     Fragment,
     FragmentKind,
     Layer,
@@ -44,15 +41,13 @@ from creonowd.context.fragment import (
     Rule,
 )
 from creonowd.context.language import title
-from creonowd.context.names import Mentions
 from creonowd.context.plan import minimum_step
+from creonowd.context.rules_layer import EntityRanking, PreparedRules, rank_entities, trim_rules
 from creonowd.context.text_tools import TextTools
 from creonowd.context.units import (
     UNIT_WORK,
     RedactedFragments,
     Unit,
-    count_fragments,
-    guard_lengths,
     make_units,
     redact_fragments,
     render_head,
@@ -62,7 +57,6 @@ from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.tokens.boundaries import paragraphs
 from creonowd.tokens.tokenizer import PendingCounts
-from creonowd.context.rules_layer import (PreparedRules, EntityRanking, trim_rules, rank_entities)
 
 MOST_CALLERS = 512
 
@@ -85,10 +79,6 @@ class PrefixDigest(Model):
     sources: tuple[tuple[str, int], ...] = ()
     states: tuple[tuple[str, str], ...] = ()
     over_line: frozenset[str] = frozenset()
-
-
-
-
 
 
 class PreparedSettings(Model):
@@ -137,8 +127,6 @@ class SystemPromptInput(Model, cache_hash=True):
         return sum(fragment.weight for fragment in (*self.rules, *self.settings))
 
 
-
-
 class SystemPrompt(Model):
     """The system prompt and its hash, where Rules end in it, and the outcome of both layers.
 
@@ -159,10 +147,6 @@ class SystemPrompt(Model):
     digest: PrefixDigest
     encoded: EncodedPart
     weight: int
-
-
-
-
 
 
 def redact_settings(
@@ -455,33 +439,3 @@ def _cause(before: str | None, after: str | None) -> PrefixCause | UnsetType:
     if after in list(PrefixCause):
         return PrefixCause(after)
     return PrefixCause.IN_SPAN if before in list(PrefixCause) else PrefixCause.PROGRESSION
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-
-

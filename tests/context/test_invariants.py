@@ -15,8 +15,8 @@ from creonowd.context.inspection import InspectMeta, inspect
 from creonowd.context.language import CHINESE, heading, title
 from creonowd.context.names import Mentions
 from creonowd.context.result import AssembleResult, ModelTarget, answer, encode_answer
-from creonowd.context.rules_layer import (mentioned_entities)
-from creonowd.context.stable_prefix import (Change, PrefixChange, PrefixComparison, first_change)
+from creonowd.context.rules_layer import mentioned_entities
+from creonowd.context.stable_prefix import Change, PrefixChange, PrefixComparison, first_change
 from creonowd.context.text_tools import TextTools
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.messages import encode
