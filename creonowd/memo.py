@@ -1,11 +1,14 @@
 """The bounded cache: values by key, within a limit on the sum of their weights.
 
 It keeps two generations. What is used moves to the young one; what is not used for a whole
-generation is dropped. So a lookup needs no lock and no bookkeeping.
+generation is dropped. So a lookup needs no lock and no bookkeeping. And what was dropped is given
+back to the system, which the C library would not do by itself.
 """
 
+import ctypes
+import sys
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -80,3 +83,15 @@ class Memo(Generic[K, V]):
             self._old, self._young, self._weight = self._young, {}, 0
         self._young[key] = value
         self._weight += weight
+
+
+def return_freed_memory() -> None:
+    """Give the system back what was freed, where glibc would keep it.
+
+    It kept 75 MB after 25 MB of text were indexed, and 16 MB of the automata of an ignore file.
+    Blocks its thread for some milliseconds.
+    """
+    if sys.platform == "linux":
+        trim: Any = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)

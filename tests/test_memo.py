@@ -1,5 +1,11 @@
 """What is used stays, what is not is forgotten, and the bound holds."""
 
+import ctypes
+import subprocess
+import sys
+
+import pytest
+
 from creonowd.memo import Memo
 
 
@@ -64,3 +70,24 @@ def test_a_value_that_is_replaced_counts_once() -> None:
 
     assert memo.peek("a") == "x" * 40
     assert memo.peek("b") == "y" * 10
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "malloc_trim"),
+    reason="only glibc keeps what is freed",
+)
+def test_freed_memory_goes_back_to_the_system() -> None:
+    """In a process of its own: another thread's memory would count too."""
+    code = (
+        "import ctypes, psutil; from creonowd.memo import return_freed_memory\n"
+        "rss = lambda: psutil.Process().memory_info().rss\n"
+        "system = ctypes.CDLL(None); system.malloc.restype = ctypes.c_void_p\n"
+        "blocks = [ctypes.c_void_p(system.malloc(100_000)) for _ in range(400)]\n"
+        "[ctypes.memset(block, 1, 100_000) for block in blocks]\n"
+        "[system.free(block) for block in blocks[:-1]]\n"
+        "kept = rss(); return_freed_memory(); print(kept - rss())"
+    )
+
+    freed = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+
+    assert int(freed.stdout) > 30_000_000

@@ -130,6 +130,7 @@ async def delete_project(session: Session, params: ProjectId) -> DeletedProject:
     await session.watcher.forget(project.project_id)
     await session.indexes.forget(project.project_id)
     await session.extracts.forget(project.project_id)
+    session.chapters.forget(project.root)
     return DeletedProject(deleted=True, project_id=project.project_id)
 
 

@@ -30,6 +30,7 @@ from creonowd.clock import make_clock
 from creonowd.daemon import endpoint, viewer_server
 from creonowd.daemon.viewer_server import ViewerServer
 from creonowd.errors import DaemonError, ErrorCode, Wording
+from creonowd.memo import return_freed_memory
 from creonowd.redaction import Redactor
 from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Role
@@ -151,7 +152,8 @@ async def collect_garbage(metrics: Metrics) -> None:
     """Collect garbage when no request came for a while, or after a minute without such a pause.
 
     A collection that goes through all that assemblies keep, 300 MB after 500 of them, stops every
-    client for 200 ms. So what survives a collection is frozen, and most collections skip it.
+    client for 200 ms. So what survives a collection is frozen, and most collections skip it. What
+    is free then goes back to the system.
     """
     seen = collected = metrics.answered
     busy = frozen = 0
@@ -168,6 +170,7 @@ async def collect_garbage(metrics: Metrics) -> None:
             frozen = 0
         gc.collect()
         gc.freeze()
+        await anyio.to_thread.run_sync(return_freed_memory)
         collected, busy = seen, 0
 
 

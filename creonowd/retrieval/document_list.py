@@ -24,6 +24,7 @@ from creonowd.storage.safe_folder import (
     entry_status,
     problem_with_name,
 )
+from creonowd.threads import until_stopped
 from creonowd.workspace.creonow_tree import is_document, is_relevant_folder
 
 LARGEST = 16 * 1024 * 1024
@@ -95,7 +96,7 @@ def documents_in(
 def find_documents(root: Path, is_stopped: Callable[[], bool] = lambda: False) -> Catalogue:
     """Return a project's documents, those near its root first, within bounds.
 
-    The search ends early if `is_stopped`.
+    The search ends early if `is_stopped`, and with the request that its thread works for.
     """
     walk = _DocumentWalk(root, is_stopped)
     documents = dict(islice(walk.documents(), MAX_DOCUMENTS))
@@ -178,7 +179,7 @@ class _DocumentWalk:
             self.entries += len(found)
             if self.entries > MAX_ENTRIES or self._is_stopped():
                 return
-            for name, status in found:
+            for name, status in until_stopped(found):
                 if self._is_stopped():
                     return
                 path = f"{folder}/{name}" if folder else name

@@ -25,7 +25,7 @@ from anyio.abc import TaskGroup
 from creonowd.clock import Clock
 from creonowd.context.notice import Caution
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.memo import Memo
+from creonowd.memo import Memo, return_freed_memory
 from creonowd.model import Model
 from creonowd.retrieval.database import (
     DamagedIndexError,
@@ -321,7 +321,7 @@ class ProjectIndex:
             with self._database.write() as connection:
                 loader.save(connection)
             self._loaded_generation = self._database.generation
-            _return_freed_memory()
+            return_freed_memory()
         return done
 
     def _load(self) -> "IndexLoader":
@@ -358,16 +358,6 @@ class ProjectIndex:
     def _read_texts(self, numbers: Iterable[int]) -> dict[int, StoredText]:
         with self._database.read() as connection:
             return stored_texts(connection, numbers)
-
-
-def _return_freed_memory() -> None:
-    """Give the system back what was freed, where glibc would keep it: 75 MB after 25 MB of text."""
-    if sys.platform == "linux":
-        import ctypes
-
-        trim: Any = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)
 
 
 Match = tuple[int, float]

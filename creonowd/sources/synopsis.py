@@ -45,6 +45,7 @@ from creonowd.storage import front_matter, versioned_json
 from creonowd.storage.file_cache import RECENT_MS, change_times
 from creonowd.storage.safe_folder import LinkedFolder, mark_of
 from creonowd.text import decode_text, file_stem, join_lines, well_formed
+from creonowd.threads import until_stopped
 from creonowd.workspace.creonow_tree import TREE
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project
@@ -58,7 +59,8 @@ from creonowd.workspace.summaries import (
 
 STORY_FILE = f"{TREE}/story.json"
 LARGEST_STORY_FILE = 1024 * 1024
-KEPT_PROJECTS = 32
+# Of all projects together; one takes a kilobyte, and no project has more than 20 000.
+KEPT_LISTED_CHAPTERS = 40_000
 KEPT_DOCUMENT_CHARACTERS = 4_000_000
 KEPT_EXTRACT_CHARACTERS = 8_000_000
 KEPT_CHAPTERS = 4096
@@ -106,7 +108,9 @@ class Chapters:
 
     def __init__(self, documents: Documents, clock: Clock) -> None:
         self._documents, self._clock = documents, clock
-        self._kept: Memo[Path, _KeptProject] = Memo(KEPT_PROJECTS)
+        self._kept: Memo[Path, _KeptProject] = Memo(
+            2 * KEPT_LISTED_CHAPTERS, lambda _root, kept: 1 + len(kept.chapters)
+        )
         self._texts: Memo[tuple[str, str], StoryDocument] = Memo(
             KEPT_DOCUMENT_CHARACTERS, lambda key, _chapter: 500 + len(key[1])
         )
@@ -117,6 +121,10 @@ class Chapters:
         if current is not None:
             texts[current.source_ref] = current.front_matter + current.text
         return await to_thread.run_sync(self.read_now, project, texts, abandon_on_cancel=True)
+
+    def forget(self, root: Path) -> None:
+        """Drop the chapters of a project that was removed."""
+        self._kept.forget(root)
 
     def open_texts(self, project: Project) -> dict[str, str]:
         """Return the texts of the documents that are open in an editor, by path."""
@@ -194,7 +202,7 @@ def _chapters_on_disk(
 ) -> dict[str, _KeptChapter]:
     """Read the chapters that changed; one that was written just now is read again each time."""
     chapters: dict[str, _KeptChapter] = {}
-    for path, status in documents_in(root).items():
+    for path, status in until_stopped(documents_in(root).items()):
         mark = (*mark_of(status), *change_times(root, (path,)))
         before = kept.get(path)
         young = now_ms - status.st_mtime_ns // 1_000_000 <= RECENT_MS

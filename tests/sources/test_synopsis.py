@@ -1,5 +1,7 @@
 """The story is read from disk and from the editor, and what has not changed is not read again."""
 
+import gc
+import weakref
 from pathlib import Path
 
 import pytest
@@ -114,6 +116,18 @@ async def test_nothing_changed_is_the_very_same_story(chapters: Chapters, projec
 
     assert first is again
     assert paths(changed) == ["0.md", "1.md"]
+
+
+def test_the_story_of_a_project_that_was_removed_is_not_kept(
+    chapters: Chapters, project: Project
+) -> None:
+    write(project.root, "一.md", "雪")
+    before = weakref.ref(chapters.read_now(project, {}))
+
+    chapters.forget(project.root)
+    gc.collect()
+
+    assert before() is None
 
 
 async def test_an_empty_project_has_an_empty_story(chapters: Chapters, project: Project) -> None:
