@@ -88,6 +88,7 @@ def test_freed_memory_goes_back_to_the_system() -> None:
         "kept = rss(); return_freed_memory(); print(kept - rss())"
     )
 
-    freed = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    command = [sys.executable, "-c", code]
+    freed = subprocess.run(command, capture_output=True, check=True, encoding="utf-8")
 
     assert int(freed.stdout) > 30_000_000

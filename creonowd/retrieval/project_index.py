@@ -60,6 +60,8 @@ if TYPE_CHECKING:
 
 # After a refresh, typing starts no other for so many times as long as the refresh took.
 REST_FACTOR = 20
+# What takes longer leaves much that is free.
+LONG_SECONDS = 0.1
 LEAST_REST_SECONDS = 1.0
 
 # Nobody waits for a refresh of more documents.
@@ -314,6 +316,7 @@ class ProjectIndex:
         self._loader, self._texts = None, Memo(KEPT_CHARACTERS, _weigh)
 
     def _refresh_and_load(self, scope: "IndexScope", stop: Event) -> bool:
+        began = self._clock.monotonic()
         self._load()
         done = refresh(self._database, scope, self._report, stop, self._set_left_out)
         loader = self._load()
@@ -321,6 +324,7 @@ class ProjectIndex:
             with self._database.write() as connection:
                 loader.save(connection)
             self._loaded_generation = self._database.generation
+        if self._clock.monotonic() - began > LONG_SECONDS:
             return_freed_memory()
         return done
 
