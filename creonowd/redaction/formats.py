@@ -70,13 +70,15 @@ _PHRASE = re.compile(
     r"(?:[^\n.!?。！？(（]{0,24}[(（][^()（）\n]{0,32}[)）])?[^\n.!?。！？]{0,48}?\s{0,12}(?:[-*] )?(?P<phrase>"
     rf"(?<![A-Za-z]){_NUMBER}?[a-zà-ÿ]{{3,10}}(?:{_NEXT_WORD}{_NUMBER}?[a-zà-ÿ]{{3,10}}){{11,23}}(?![A-Za-z])"
     r"|[\u3041-\u3096]{2,8}(?:[ \u3000]{1,2}[\u3041-\u3096]{2,8}){11,23}(?![\u3041-\u3096])"
-    r"|[\u4e00-\u9fff](?:[ \u3000,，、]{1,2}[\u4e00-\u9fff]){11,23}(?![\u4e00-\u9fff]))"
+    r"|[\u4e00-\u9fff]{1,3}(?:[ \u3000,，、]{1,2}[\u4e00-\u9fff]{1,3}){11,23}(?![\u4e00-\u9fff]))"
 )
 _NUMBERED_PHRASE = re.compile(
     rf"{_NUMBER}[a-z]{{3,8}}(?:{_NEXT_WORD}{_NUMBER}[a-z]{{3,8}}){{5,23}}(?![A-Za-z])"
     r"|(?<![0-9])1[.、)）]?[ ]?[\u4e00-\u9fff](?:[\s,，、]{1,8}[0-9]{1,2}[.、)）]?[ ]?[\u4e00-\u9fff]){5,23}(?![\u4e00-\u9fff])"
 )
-_PHRASE_WORD = re.compile(r"[a-zà-ÿ]{3,10}|[\u3041-\u3096]{2,8}|[\u4e00-\u9fff]")
+_PHRASE_WORD = re.compile(r"[a-zà-ÿ]{3,10}|[\u3041-\u3096]{2,8}|[\u4e00-\u9fff]{1,3}")
+_MAY_GROW = re.compile("seed|wallet", re.IGNORECASE)
+_NAMES_A_PHRASE = re.compile("phrase|words?\\b|mnemonic|recover|backup|wallet", re.IGNORECASE)
 _CRYPT = r"[./A-Za-z0-9]"
 
 
@@ -157,6 +159,10 @@ def _recovery_phrase(match: "re.Match[str]") -> Sequence[MatchSpan]:
         span = None if found is None else found.span()
     if span is None:
         return NOTHING
+    if text.find(",", *span) >= 0 and _MAY_GROW.match(match[0]):
+        line = text[text.rfind("\n", max(0, start - LONGEST_PHRASE), start) + 1 : span[0]]
+        if not _NAMES_A_PHRASE.search(line):
+            return NOTHING
     words = list(_PHRASE_WORD.finditer(text, *span))
     while len(words) > FEWEST_WORDS and words[0][0] in FUNCTION_WORDS:
         del words[0]

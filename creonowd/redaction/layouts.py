@@ -82,7 +82,7 @@ _VALUE_BELOW = (
     r"|(?:は|が)?(?:以下|次|下記)の?(?:通り|とおり)?(?:です|になります)?|[는은]?[ ]?(?:아래|다음)(?:와 같습니다|와 같아요|입니다)?"
     r"|[ ]?[↓▼👇⬇]\ufe0f?|[ ](?=:))?[.:：。]{0,1}[*_`]{0,3}"
     rf"{_LINE}(?:[-=]{{3,60}}{_LINE})?(?:{_LINE}){{0,2}}(?:[ \t]{{0,8}}(?:```|~~~)[a-z]{{0,12}}{_LINE})?"
-    r"[ \t]{0,12}(?P<item>(?:[-*+>•]|[0-9]{1,2}[.)])[ \t]{1,4}(?:[^\s:：][^\n:：]{0,23}[:：][ \t]{0,4})?)?(?P<marks>[*_`\"']{0,3})(?P<value>[!-~]{4,128}+)"
+    r"[ \t]{0,12}(?P<item>(?:[-*+>•:]|[0-9]{1,2}[.)])[ \t]{1,4}(?:[^\s:：][^\n:：]{0,23}[:：][ \t]{0,4})?)?(?P<marks>[*_`\"']{0,3})(?P<value>[!-~]{4,128}+)"
     r"[ \t]{0,8}(?=\r?\n|\Z)"
 )
 _ITEM = re.compile(
@@ -163,7 +163,7 @@ def _is_below(value: str, strength: Strength) -> bool:
     if value.isdigit():
         return len(value) >= 6
     if has_digit_and_letter(value) or (has_sign(value) and len(value) >= 6):
-        return len(value) >= 5 and not value.endswith((":", "：", ","))
+        return len(value) >= 4 and not value.endswith((":", "：", ","))
     return value.islower() and "_" not in value and is_passphrase(value, 3)
 
 
@@ -467,9 +467,13 @@ RULES = (
     ),
     RedactionRule(
         "secret_in_column",
-        (*_with_endings(_ENGLISH_NAMES, _BEFORE_NEXT_CELL), *_OTHER_NAMES),
+        (
+            *_with_endings(_ENGLISH_NAMES, _BEFORE_NEXT_CELL),
+            *_with_endings(("password", "passwd", "pwd"), ("_",)),
+            *_OTHER_NAMES,
+        ),
         # A header is looked at once, whichever of its names is met first.
-        rf"{_NAME}[\"'`*)\] \t]{{0,24}}(?=[,;|/\t\r\n])[^\n]{{0,{LONGEST_ROW}}}+",
+        rf"{_NAME}(?:_[a-z0-9]{{1,12}})?[\"'`*)\] \t]{{0,24}}(?=[,;|/\t\r\n])[^\n]{{0,{LONGEST_ROW}}}+",
         _column,
         bounded=False,
         names=True,

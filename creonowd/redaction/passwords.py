@@ -172,7 +172,8 @@ def _english(match: "re.Match[str]") -> Sequence[MatchSpan]:
     if match["assign"] is not None:
         sure = _is_compound(whole_name) or not name.lower().startswith("secret")
         if name.lower() == "pass" == whole_name.lower():
-            sure = not _PLAIN_WORD_BEFORE.search(head) and not _MEASURE.match(value)
+            is_place = value.istitle() and value.isalpha() and text.startswith(", ", last)
+            sure = not (is_place or _PLAIN_WORD_BEFORE.search(head) or _MEASURE.match(value))
         taken = sure and _is_assigned(match, kind, value, head)
         if (
             sure

@@ -46,9 +46,14 @@ def _secret_after(match: "re.Match[str]", length: int) -> Sequence[MatchSpan]:
 
 _SECRET_BESIDE = {
     length: re.compile(
-        rf"(?=[^A-Za-z0-9])[^\n]{{0,32}}?\n?[^\n]{{0,16}}?(?<![A-Za-z0-9/+])([A-Za-z0-9/+]{{{length}}})(?![A-Za-z0-9/+])"
+        rf"(?=[^A-Za-z0-9]){gap}(?<![A-Za-z0-9/+])([A-Za-z0-9/+]{{{length}}})(?![A-Za-z0-9/+])"
     )
-    for length in (30, 32, 40)
+    for length, gap in (
+        (30, r"[^\n]{0,32}?\n?[^\n]{0,16}?"),
+        (32, r"[^\n]{0,32}?\n?[^\n]{0,16}?"),
+        # Nothing else has forty such characters, so that it may stand in the next sentence.
+        (40, r"[^\n]{0,80}?(?:\r?\n[^\n]{0,80}?){0,2}?"),
+    )
 }
 
 
