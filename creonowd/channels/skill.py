@@ -39,7 +39,8 @@ class WriteSkill(Params):
     scope: Literal["global", "project"]
     """For this project, or for all projects of this user."""
     content: str
-    """The whole SKILL.md; INVALID_ARGUMENT if it is not valid."""
+    """The whole SKILL.md; INVALID_ARGUMENT if it is not valid, or if it has `***REDACTED***`, which
+    stands for a secret where a skill is read and would replace it."""
     slug: str | None = None
     """The name of its folder; without it, the skill's own id or name makes one."""
     project_id: str | None = None
@@ -114,9 +115,9 @@ class SkillDetail(SkillInfo):
     """One skill with its text and with what it asks the model to do."""
 
     content: str
-    """The whole SKILL.md, without secrets."""
+    """The whole SKILL.md, with `***REDACTED***` in place of secrets."""
     prompt: Prompt
-    """What it asks the model to do."""
+    """What it asks the model to do, likewise."""
 
 
 class SkillList(Result):
@@ -199,8 +200,10 @@ def _info(session: Session, entry: LibraryEntry) -> SkillInfo:
 
 
 def _detail(session: Session, entry: LibraryEntry) -> SkillDetail:
-    fields = structs.asdict(_info(session, entry))
-    return SkillDetail(**fields, content=entry.content, prompt=entry.skill.prompt)
+    fields, clean = structs.asdict(_info(session, entry)), session.redactor.hide_secrets
+    prompt = entry.skill.prompt
+    shown = Prompt(system=clean(prompt.system), user=clean(prompt.user))
+    return SkillDetail(**fields, content=clean(entry.content), prompt=shown)
 
 
 def in_language(texts: Wording, own: str, language: Language) -> str:

@@ -35,6 +35,11 @@ MAX_SLUG = 64
 
 _NOT_A_WORD = re.compile(r"[^\w]+")
 _TAKEN = Wording("The id {} is taken by {}.", "id {} 已被 {} 占用。")
+_HAS_PLACEHOLDER = Wording(
+    "`content` has ***REDACTED*** where the skill has a secret; change the file itself, or leave "
+    "the secret out.",
+    "`content` 中有 ***REDACTED***，代替了技能里的秘密；请直接修改文件，或去掉该秘密。",
+)
 _BAD_SCOPE = Wording(
     "Write to `global`, or to `project` with a projectId.",
     "请写入 global，或带 projectId 写入 project。",
@@ -132,6 +137,9 @@ class Library:
         folder = self._folder(scope, project)
         if folder is None or scope is Scope.BUILTIN:
             raise _invalid_field("scope", _BAD_SCOPE)
+        if PLACEHOLDER in content:
+            # It was read, changed and sent back: to store it would destroy what it stands for.
+            raise _invalid_field("content", _HAS_PLACEHOLDER)
         async with self._lock:
             entry = await to_thread.run_sync(self._write, folder, slug, content)
         log.info("skill_written", skillId=entry.id, scope=scope)

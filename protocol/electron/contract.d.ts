@@ -3802,9 +3802,9 @@ export interface SkillDetail {
   targetTokens?: number;
   /** What it relies on; where neither the project nor a host gives one, runs warn SKILL_SOURCE_ABSENT. */
   summaries?: Array<Summary>;
-  /** The whole SKILL.md, without secrets. */
+  /** The whole SKILL.md, with `***REDACTED***` in place of secrets. */
   content: string;
-  /** What it asks the model to do. */
+  /** What it asks the model to do, likewise. */
   prompt: Prompt;
 }
 
@@ -5045,7 +5045,7 @@ export interface WriteNoteFile {
 export interface WriteSkill {
   /** For this project, or for all projects of this user. */
   scope: "global" | "project";
-  /** The whole SKILL.md; INVALID_ARGUMENT if it is not valid. */
+  /** The whole SKILL.md; INVALID_ARGUMENT if it is not valid, or if it has `***REDACTED***`, which stands for a secret where a skill is read and would replace it. */
   content: string;
   /** The name of its folder; without it, the skill's own id or name makes one. */
   slug?: string | null;

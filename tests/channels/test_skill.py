@@ -228,6 +228,26 @@ async def test_secrets_in_names_keys_and_placeholders_of_a_skill_are_hidden(
     assert read["skill"]["id"] == skill_id
 
 
+async def test_a_secret_in_a_skills_text_is_hidden_and_not_written_over(
+    client: Client, tmp_path: Path
+) -> None:
+    project = await project_of(client, tmp_path / "novel")
+    file = tmp_path / "novel" / ".creonow" / "skills" / "a" / "SKILL.md"
+    file.parent.mkdir(parents=True)
+    text = f"---\nname: a\nprompt:\n  system: Use {KEY}.\n---\nThe key is {KEY}.\n"
+    file.write_text(text, encoding="utf-8")
+
+    read = (await client.call("skill:read", {"skillId": "a", "projectId": project}))["skill"]
+    write = {"scope": "project", "slug": "a", "projectId": project, "content": read["content"]}
+    refused = await client.failure("skill:write", write)
+
+    assert KEY not in str(read)
+    assert read["content"] == text.replace(KEY, "***REDACTED***")
+    assert read["prompt"]["system"] == "Use ***REDACTED***."
+    assert (refused.code, refused.details["field"]) == ("INVALID_ARGUMENT", "content")
+    assert file.read_text(encoding="utf-8") == text
+
+
 async def test_a_project_is_listed_without_the_secret_in_its_name(
     client: Client, tmp_path: Path
 ) -> None:
