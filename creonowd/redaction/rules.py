@@ -435,7 +435,7 @@ def _is_repeated(text: str, start: int, end: int) -> bool:
     if again < 0:
         return False
     piece = text[start:again]
-    return text.startswith(piece, again) and piece.rstrip(" :=：").isidentifier()
+    return text.startswith(piece, again) and piece.rstrip(" :=：\r\n").isidentifier()
 
 
 def _compile(scanner: Scanner, anchor: int) -> tuple[CompiledRule, ...]:
