@@ -88,7 +88,7 @@ class Model:
         return ErrorCode.CONSTRAINT_VALIDATION_ERROR if "" in texts else None
 
 
-@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(operations=st.lists(OPERATIONS, max_size=12))
 def test_any_interleaving_of_two_daemons_and_an_editor_agrees_with_a_simple_list(
     quick_path: Path, operations: list[tuple[Any, ...]]
