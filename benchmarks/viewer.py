@@ -72,8 +72,11 @@ def main(_argv: Sequence[str]) -> None:
         "40 chapters": (english_chapters(), "chapters/40.md", {}),
         "500 rules, 200 notes": (_many(), "chapters/12.md", {"totalBudgetTokens": 60_000}),
     }
+    before = psutil.getloadavg()[0]
     columns = {name: _measure(*novel) for name, novel in novels.items()}
-    print(f"Long text: {origin()}. Milliseconds unless it says otherwise.\n")
+    busy = f"{before:.1f} at the start and {psutil.getloadavg()[0]:.1f} at the end"
+    print(f"Long text: {origin()}. Milliseconds by the clock unless it says otherwise.")
+    print(f"Load of the machine, this bench included: {busy}.\n")
     print(f"| | {' | '.join(columns)} |\n|---|{'---|' * len(columns)}")
     for row in next(iter(columns.values())):
         print(f"| {row} | {' | '.join(column[row] for column in columns.values())} |")
