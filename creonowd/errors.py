@@ -954,15 +954,6 @@ def disk_error(error: OSError, what: str) -> DaemonError:
 
 
 @contextlib.contextmanager
-def disk_errors(what: str) -> Generator[None]:
-    """Turn errors of the disk into STORAGE_FULL or IO_ERROR about `what`, a name and no path."""
-    try:
-        yield
-    except OSError as error:
-        raise disk_error(error, what) from error
-
-
-@contextlib.contextmanager
 def library_errors(error_of: Callable[[str], Exception]) -> Generator[None]:
     """Turn all that a library raises into the error that is made of the exception's name.
 

@@ -291,11 +291,6 @@ class Settings(Model, forbid_unknown_fields=True):
     ] = "auto"
 
     @property
-    def fake_echoes(self) -> bool:
-        """Whether the fake returns the prompt where it has no script."""
-        return self.ai_fake == "echo" or (self.ai_fake == "auto" and self.e2e)
-
-    @property
     def index_grace_seconds(self) -> float:
         """How long an assembly waits for a change of few documents to be indexed.
 

@@ -20,8 +20,8 @@ from creonowd.context_files.record_store import (
     plain_folder,
 )
 from creonowd.context_files.records import BLOCK, FileStats, Record, StatsCounter
-from creonowd.errors import disk_errors
 from creonowd.storage import atomic
+from creonowd.storage.atomic import disk_errors
 from creonowd.storage.safe_folder import OpenFile
 from creonowd.threads import StopSignal
 

@@ -42,9 +42,10 @@ from creonowd.context_files.records import (
     Record,
     Retention,
 )
-from creonowd.errors import DaemonError, ErrorCode, disk_errors
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.storage import versioned_json
+from creonowd.storage.atomic import disk_errors
 from creonowd.threads import StopSignal
 
 MAX_FILES = 100_000

@@ -41,11 +41,12 @@ from creonowd.context_files.search import (
 )
 from creonowd.context_files.search_engines import find_ripgrep
 from creonowd.context_files.slices import FilePage, FileTail, Preview, Reader, TextLength
-from creonowd.errors import DaemonError, ErrorCode, disk_errors
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import Redactor
 from creonowd.rpc.connection import Peer
 from creonowd.settings import Settings
 from creonowd.storage import atomic
+from creonowd.storage.atomic import disk_errors
 from creonowd.storage.safe_folder import OpenFile
 from creonowd.text import well_formed
 from creonowd.threads import StopSignal, TimeLimit, in_thread

@@ -26,8 +26,9 @@ from creonowd.context_files.records import (
     StatsCounter,
     file_stats,
 )
-from creonowd.errors import DaemonError, ErrorCode, disk_errors
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.storage import atomic
+from creonowd.storage.atomic import disk_errors
 from creonowd.storage.safe_folder import OpenFile, SafeFolder
 
 _SMALL_CONVERSATION = 64

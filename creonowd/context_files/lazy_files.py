@@ -17,12 +17,13 @@ from msgspec import UNSET, Meta, UnsetType
 from creonowd.context_files.folder import ConversationFolder
 from creonowd.context_files.record_store import plain_folder
 from creonowd.context_files.records import BLOCK, Kind, Record
-from creonowd.errors import DaemonError, ErrorCode, disk_errors
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.rpc.channel import Role
 from creonowd.rpc.connection import Peer
 from creonowd.settings import Settings
 from creonowd.storage import safe_folder
+from creonowd.storage.atomic import disk_errors
 from creonowd.threads import enter_in_thread
 from creonowd.workspace.creonow_tree import is_document
 from creonowd.workspace.documents import IsExcluded, is_hidden

@@ -18,9 +18,10 @@ import structlog
 
 from creonowd.context_files import records
 from creonowd.context_files.records import ORIGIN_FOLDERS, VERSION, Record, Retention
-from creonowd.errors import DaemonError, ErrorCode, disk_errors
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.storage import atomic, journal, safe_folder, versioned_json
+from creonowd.storage.atomic import disk_errors
 from creonowd.storage.safe_folder import SafeFolder
 
 FOLDER = "context"

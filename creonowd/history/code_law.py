@@ -8,8 +8,9 @@ import os
 from pathlib import Path
 
 from creonowd.clock import Clock
-from creonowd.errors import DaemonError, ErrorCode, disk_errors
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
+from creonowd.storage.atomic import disk_errors
 from creonowd.workspace.documents import DocumentFiles
 
 FILE = "code_law.md"

@@ -271,10 +271,11 @@ class Backends:
 
     def _make_provider(self, name: str, backend: Backend) -> Provider:
         if backend.provider == "fake":
-            script = self._settings.ai_fake_script
+            settings, script = self._settings, self._settings.ai_fake_script
+            echoes = settings.ai_fake == "echo" or (settings.ai_fake == "auto" and settings.e2e)
             return Fake(
                 read_script(Path(script).expanduser()) if script else None,
-                None if self._settings.fake_echoes else Assistant(),
+                None if echoes else Assistant(),
             )
         key = configuration.backend_key(name, backend, self._user_data)
         if key is not None:

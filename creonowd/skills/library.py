@@ -18,11 +18,11 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from creonowd.clock import Clock
-from creonowd.errors import DaemonError, ErrorCode, Wording, disk_errors
+from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
 from creonowd.redaction import PLACEHOLDER, Redactor
 from creonowd.skills.skill import MAX_BYTES, Skill, invalid_skill, parse
-from creonowd.storage.atomic import PRIVATE, SHARED
+from creonowd.storage.atomic import PRIVATE, SHARED, disk_errors
 from creonowd.storage.file_cache import FileCache
 from creonowd.storage.front_matter import Fault
 from creonowd.storage.safe_folder import LinkedFolder, problem_with_name

@@ -13,12 +13,12 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from creonowd.errors import DaemonError, ErrorCode, disk_errors
+from creonowd.errors import DaemonError, ErrorCode, disk_error
 
 T = TypeVar("T")
 
@@ -495,3 +495,12 @@ def _find_rename() -> Callable[[int, bytes, int, bytes, int], int] | None:
 
 
 _rename_with_flag = _find_rename()
+
+
+@contextlib.contextmanager
+def disk_errors(what: str) -> Generator[None]:
+    """Turn errors of the disk into STORAGE_FULL or IO_ERROR about `what`, a name and no path."""
+    try:
+        yield
+    except OSError as error:
+        raise disk_error(error, what) from error

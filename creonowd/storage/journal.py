@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from creonowd.errors import DaemonError, ErrorCode, disk_errors
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.storage import atomic
+from creonowd.storage.atomic import disk_errors
 from creonowd.storage.safe_folder import SafeFolder
 from creonowd.storage.versioned_json import refuse_newer
 

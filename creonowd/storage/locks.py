@@ -9,7 +9,8 @@ import time
 from collections.abc import Generator
 from pathlib import Path
 
-from creonowd.errors import DaemonError, ErrorCode, disk_errors
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.storage.atomic import disk_errors
 
 _RETRY_S = 0.005
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)

@@ -20,9 +20,10 @@ from operator import itemgetter
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
-from creonowd.errors import DaemonError, ErrorCode, disk_error, disk_errors
+from creonowd.errors import DaemonError, ErrorCode, disk_error
 from creonowd.model import Model
 from creonowd.storage import atomic, locks
+from creonowd.storage.atomic import disk_errors
 
 EFFECTIVE = os.access in os.supports_effective_ids
 FileEntry = tuple[str, os.stat_result]

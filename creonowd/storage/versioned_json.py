@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from creonowd.errors import disk_errors, version_too_new
-from creonowd.storage.atomic import content, move
+from creonowd.errors import version_too_new
+from creonowd.storage.atomic import content, disk_errors, move
 
 LIMIT_BYTES = 64 * 1024 * 1024
 

@@ -27,9 +27,10 @@ from creonowd.context.budget import (
     with_current_tokenizer,
 )
 from creonowd.context.notice import Caution
-from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording, disk_errors
+from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json
+from creonowd.storage.atomic import disk_errors
 from creonowd.storage.locks import hold
 from creonowd.tokens.models import PACKAGED, CountKind, KnownTables, bare_name
 

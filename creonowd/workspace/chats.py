@@ -21,12 +21,13 @@ from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.clock import Clock, iso
-from creonowd.errors import DaemonError, ErrorCode, Wording, disk_errors
+from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
 from creonowd.redaction import PLACEHOLDER, Redactor
 from creonowd.redaction.labels import is_secret_name
 from creonowd.rpc.channel import invalid_payload
 from creonowd.storage import atomic, versioned_json
+from creonowd.storage.atomic import disk_errors
 from creonowd.storage.file_cache import RECENT_MS
 from creonowd.storage.safe_folder import LinkedFolder, mark_of, problem_with_name
 from creonowd.workspace.creonow_tree import TREE, Problem, make_folder

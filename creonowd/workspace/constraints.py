@@ -26,10 +26,11 @@ from msgspec import UNSET, Meta, UnsetType
 from creonowd.clock import Clock, iso
 from creonowd.context.language import CONSTRAINTS_FILE
 from creonowd.context.story_spans import LONGEST_REFERENCE
-from creonowd.errors import DaemonError, ErrorCode, Wording, disk_errors
+from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
 from creonowd.redaction import Redactor
 from creonowd.storage import atomic
+from creonowd.storage.atomic import disk_errors
 from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.storage.versioned_json import refuse_newer
 from creonowd.text import has_too_many_values, join_lines

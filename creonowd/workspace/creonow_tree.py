@@ -17,11 +17,11 @@ from anyio import to_thread
 from creonowd.clock import Clock
 from creonowd.context.fragment import DYNAMIC, Layer
 from creonowd.context.language import ManuscriptLanguage
-from creonowd.errors import DaemonError, ErrorCode, disk_error, disk_errors
+from creonowd.errors import DaemonError, ErrorCode, disk_error
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.storage import atomic, front_matter, versioned_json
-from creonowd.storage.atomic import is_temporary
+from creonowd.storage.atomic import disk_errors, is_temporary
 from creonowd.storage.file_cache import CAPACITY_BYTES, RECENT_MS, FileCache, change_times
 from creonowd.storage.safe_folder import (
     FileSnapshot,

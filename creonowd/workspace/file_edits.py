@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from creonowd.clock import Clock
-from creonowd.errors import DaemonError, ErrorCode, Wording, disk_errors
+from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.memo import Memo
 from creonowd.storage import atomic
+from creonowd.storage.atomic import disk_errors
 from creonowd.storage.safe_folder import LinkedFolder
 
 LIMIT_BYTES = 64 * 1024 * 1024

@@ -20,9 +20,10 @@ import structlog
 from anyio import to_thread
 
 from creonowd.clock import Clock
-from creonowd.errors import DaemonError, ErrorCode, Wording, disk_error, disk_errors
+from creonowd.errors import DaemonError, ErrorCode, Wording, disk_error
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json
+from creonowd.storage.atomic import disk_errors
 from creonowd.storage.safe_folder import (
     SafeFolder,
     invalid_path,

@@ -22,10 +22,11 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from creonowd.context.plan import MAX_RECENT_SUMMARY
-from creonowd.errors import DaemonError, ErrorCode, disk_errors
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json
+from creonowd.storage.atomic import disk_errors
 
 FOLDER = "runs"
 VERSION = 2

@@ -20,10 +20,11 @@ from anyio import to_thread
 
 from creonowd.clock import Clock
 from creonowd.context.story_order import StoryDocument
-from creonowd.errors import DaemonError, ErrorCode, disk_errors
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json
+from creonowd.storage.atomic import disk_errors
 from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.text import file_stem
 from creonowd.workspace.creonow_tree import TREE, CreonowFolder, Folder, Tree, TreeFile, folder_of

@@ -23,9 +23,10 @@ from anyio import to_thread
 from msgspec import Meta
 
 from creonowd.clock import utc_time
-from creonowd.errors import DaemonError, ErrorCode, disk_errors
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json
+from creonowd.storage.atomic import disk_errors
 from creonowd.workspace.runs import LineWriter
 
 FOLDER = "usage"

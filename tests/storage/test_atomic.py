@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from creonowd.errors import DaemonError, ErrorCode, disk_errors
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.storage import atomic, versioned_json
-from creonowd.storage.atomic import SHARED, replace_unchanged, swap
+from creonowd.storage.atomic import SHARED, disk_errors, replace_unchanged, swap
 from creonowd.storage.safe_folder import LinkedFolder, SafeFolder, invalid_path
 from testing.privileges import replaces_open_files
 
