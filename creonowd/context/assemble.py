@@ -279,9 +279,8 @@ def _compose(plan: Plan, everything: SourceResults, tools: TextTools) -> Assembl
 
 
 class KnownCandidates(NamedTuple):
-    """What was made of answers: what holds of them, and that counted. They are kept with it."""
+    """What was made of answers: what holds of them, and that counted."""
 
-    answers: SourceResults
     gathered: SourceResults
     counted: CountedCandidates
 
@@ -308,19 +307,18 @@ def _count_all(
     with tools.start_counting(settings.texts, ahead=True) as settings_counts:
         redacted = redact(plan, gathered, tools)
         counted = count(plan, redacted, settings, settings_counts, tools)
-    if everything.is_kept and not plan.pinned and not depends_on_place(everything):
+    if everything.made is not None and not plan.pinned and not depends_on_place(everything):
         bare = counted.user._replace(pinned=PinnedUnits(), around=None, previous=None)
-        made = KnownCandidates(everything, gathered, counted._replace(user=bare))
-        tools.memory.candidates.put((id(everything), tools.key), made)
+        everything.made[tools.key] = KnownCandidates(gathered, counted._replace(user=bare))
     return gathered, counted
 
 
 def _known_candidates(
     plan: Plan, everything: SourceResults, tools: TextTools
 ) -> KnownCandidates | None:
-    if not everything.is_kept or plan.pinned:
+    if everything.made is None or plan.pinned:
         return None
-    return tools.memory.candidates.peek((id(everything), tools.key))
+    return everything.made.get(tools.key)
 
 
 def _manuscript(plan: Plan, tools: TextTools) -> Manuscript | None:
@@ -349,7 +347,7 @@ def _mark_pinned(plan: Plan, gathered: SourceResults) -> SourceResults:
             )
             for layer, fragments in gathered.fragments.items()
         },
-        is_kept=False,
+        made=None,
     )
 
 

@@ -6,7 +6,7 @@ assembly. A fragment of another project ends the request.
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import anyio
 from anyio import CapacityLimiter
@@ -47,8 +47,8 @@ _FATAL = {ErrorCode.CONTEXT_SCOPE_VIOLATION, ErrorCode.CONTEXT_INPUT_TOO_LARGE}
 # How much of the end of the chapter before an empty page asks with, in code points.
 FIRST_WORDS = 480
 LAST_ASKED = 3
-# As many as ask at once, each with its own place, stay known.
-KEPT_TOGETHER = 1024
+# How many sets of stable answers are kept at most, with what was put together with each.
+MOST_STABLE = 16
 
 
 class SourceQuery(Model):
@@ -248,6 +248,7 @@ class KnownAnswers:
     """
 
     def __init__(self, characters: int = 8_000_000) -> None:
+        self._characters = characters
         self._facts: Memo[int, tuple[SourceResult, AnswerFacts]] = Memo(characters, _weigh_facts)
         self._joined: Memo[tuple[str | int, ...], _JoinedAnswers] = Memo(
             characters, lambda _key, joined: joined.weight
@@ -272,7 +273,7 @@ class KnownAnswers:
     def keep(self, project_id: str, answers: "AnswersByLayer", results: "SourceResults") -> None:
         """Keep answers of a project that were put together."""
         key = (project_id, *map(id, answers.stable))
-        joined = self._joined.get(key, lambda: _JoinedAnswers(answers.stable))
+        joined = self._joined.get(key, lambda: _JoinedAnswers(answers.stable, self._characters))
         joined.dynamic.put(tuple(map(id, answers.dynamic)), (answers.dynamic, results))
 
 
@@ -284,14 +285,24 @@ class AnswersByLayer(NamedTuple):
 
 
 class _JoinedAnswers:
-    """What was put together of the same stable answers with others."""
+    """What was put together of the same stable answers with others.
 
-    def __init__(self, stable: Sequence[object]) -> None:
+    More than a few sets of stable answers are not kept at all.
+    """
+
+    def __init__(self, stable: Sequence[object], characters: int) -> None:
         self.stable = stable
         self.dynamic: Memo[tuple[int, ...], tuple[Sequence[object], SourceResults]] = Memo(
-            KEPT_TOGETHER
+            3 * characters, _weigh_dynamic
         )
-        self.weight = 1000 + sum(one.weight for one in stable if isinstance(one, SourceResult))
+        texts = sum(one.weight for one in stable if isinstance(one, SourceResult))
+        self.weight = max(1000 + texts, characters // MOST_STABLE)
+
+
+def _weigh_dynamic(_key: object, known: "tuple[Sequence[object], SourceResults]") -> int:
+    """Return about how many characters it takes to keep answers; half of them are kept elsewhere."""
+    answers = [one.fragments for one in known[0] if isinstance(one, SourceResult)]
+    return 1000 + sum(100 + len(one.text) // 2 for fragments in answers for one in fragments)
 
 
 def _weigh_facts(_key: int, known: tuple[SourceResult, AnswerFacts]) -> int:
@@ -315,13 +326,13 @@ class SourceResults(Model):
     """What all sources returned, in the order of the sources and not of their answers.
 
     `untimely` does not hold at the author's place, and `states` say where the pieces of the
-    stable layers stand in time. `timeless` layers have no piece that depends on the place. If it
-    `is_kept`, the same answers are this very value again.
+    stable layers stand in time. `timeless` layers have no piece that depends on the place. If the
+    same answers are this very value again, `made` keeps what was made of it, for as long as it.
     """
 
     fragments: dict[Layer, tuple[Fragment, ...]]
     timeless: frozenset[Layer] = frozenset()
-    is_kept: bool = False
+    made: dict[Any, Any] | None = None
     untimely: tuple[Untimely, ...] = ()
     states: tuple[tuple[str, str], ...] = ()
     left_out: tuple[Omission, ...] = ()
@@ -382,7 +393,7 @@ async def gather(
         plan.project_id, [(source, answer or "timeout") for source, answer in pairs]
     )
     if not waiting and not joined.failures:
-        joined = replace(joined, is_kept=True)
+        joined = replace(joined, made={})
         known.keep(plan.project_id, by_layer, joined)
     return joined
 
@@ -520,7 +531,7 @@ def in_time(plan: Plan, gathered: SourceResults) -> SourceResults:
             *gathered.warnings,
             *(warning for each in timely.values() for warning in each.warnings),
         ),
-        is_kept=False,
+        made=None,
     )
 
 

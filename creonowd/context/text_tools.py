@@ -21,7 +21,6 @@ from creonowd.tokens.boundaries import LONG, SHORT, additive_parts
 from creonowd.tokens.tokenizer import BoundTokenizer, PendingCounts, Tokenizer
 
 ENTRY_WEIGHT = 200
-KEPT_CANDIDATES = 1024
 
 CountKey = tuple[str, str]
 
@@ -324,8 +323,7 @@ class Memory:
     """What a daemon keeps between assemblies; every part is bounded.
 
     `units` are fragments made ready, `layers` whole layers made ready and whole system prompts,
-    `chunks` what was retrieved together; `answers` are those of sources, and `candidates` what was
-    made of answers that come again as the very same value, under its `id`.
+    `chunks` what was retrieved together; `answers` are those of sources that come again.
     """
 
     def __init__(self, characters: int = 8_000_000) -> None:
@@ -337,7 +335,6 @@ class Memory:
         self.layers: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
         self.chunks: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
         self.answers = KnownAnswers(characters)
-        self.candidates: Memo[Any, Any] = Memo(KEPT_CANDIDATES)
         self.mentions = Mentions(characters // 2)
 
 

@@ -243,7 +243,7 @@ async def test_answers_that_come_again_are_put_together_once() -> None:
     found.give("雪。")
     other = await gather(plan(), [rules, found], known=known)
 
-    assert first.is_kept
+    assert first.made is not None
     assert again is first
     assert [one.text for one in other.fragments[Layer.RETRIEVED]] == ["雪。"]
     assert other.fragments[Layer.RULES] == first.fragments[Layer.RULES]

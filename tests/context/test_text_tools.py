@@ -4,9 +4,10 @@ import tracemalloc
 from collections.abc import Awaitable, Callable, Generator
 
 import pytest
+from msgspec import structs
 
 from creonowd.context.fragment import Layer
-from creonowd.context.source import gather
+from creonowd.context.source import KnownAnswers, SourceQuery, SourceResult, gather
 from creonowd.context.text_tools import NotInMemoryError
 from testing.sources import InMemorySource, piece
 from tests.context.worlds import World, assemble_world, text_tools
@@ -43,6 +44,27 @@ async def test_answers_that_were_checked_are_let_go() -> None:
     async def gathered(version: int) -> None:
         given = [piece(Layer.RETRIEVED, "rag:1", text(version))]
         await gather(World().plan(), [InMemorySource(Layer.RETRIEVED, "rag", given)])
+
+    assert await kept_of(gathered) < MOST_BYTES
+
+
+class KeptSource(InMemorySource):
+    """A source that has its answer in memory."""
+
+    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
+        """Return a new value each time, as if its files had changed."""
+        del ask
+        return structs.replace(self.answer)
+
+
+@pytest.mark.usefixtures("traced")
+@pytest.mark.parametrize("layer", [Layer.RULES, Layer.RETRIEVED])
+async def test_answers_that_do_not_come_again_are_let_go(layer: Layer) -> None:
+    known = KnownAnswers(100_000)
+
+    async def gathered(version: int) -> None:
+        given = [piece(layer, "rag:1", text(version))]
+        await gather(World().plan(), [KeptSource(layer, "rag", given)], known=known)
 
     assert await kept_of(gathered) < MOST_BYTES
 
