@@ -12,6 +12,7 @@ from creonowd.context.evidence import TrimEvidence
 from creonowd.context.fragment import Action, Layer, Rule, Span
 from creonowd.context.language import CHINESE, heading
 from creonowd.context.window import snap
+from creonowd.tokens.boundaries import paragraphs, sentences
 from testing.sources import piece
 from tests.context.worlds import CountingTokenizer, World, assemble_world, profile_of, text_tools
 from tests.tokens.vocabulary import tokenizer
@@ -239,7 +240,8 @@ def test_immediate_has_its_minimum_whenever_there_is_that_much_text(
 ) -> None:
     """However large the settings are and however many chunks wait for room.
 
-    Of what a skill asks for before the cursor a step may be missing.
+    Of what a skill asks for a step may be missing before the cursor, and behind it a paragraph or
+    sentence that its limit cuts.
     """
     text = TEXTS[data.draw(st.sampled_from(sorted(TEXTS)))]
     cursor = data.draw(st.integers(0, len(text)))
@@ -259,7 +261,11 @@ def test_immediate_has_its_minimum_whenever_there_is_that_much_text(
     around = len(text) if surrounding is None else surrounding
     start = cursor - around
     start += around // 4 if surrounding is not None and start > 0 else 0
-    document = text[max(0, start) : cursor + around]
+    end = min(len(text), cursor + around)
+    if end < len(text):
+        sentence = max(sentences(text, cursor, end), default=end)
+        end = max(paragraphs(text, cursor, end), default=sentence)
+    document = text[max(0, start) : end]
 
     assembly = assemble_world(world, USING)
 
