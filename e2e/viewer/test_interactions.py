@@ -335,6 +335,18 @@ def test_every_piece_has_an_address(viewer: Viewer) -> None:
     expect(piece.locator("details")).to_have_attribute("open", "")
 
 
+def test_what_the_author_says_to_the_ai_is_there_after_a_reload(viewer: Viewer) -> None:
+    field = viewer.page.get_by_test_id("ai-input")
+    field.fill("让雨停下来。")
+    expect(viewer.layer("immediate")).to_contain_text("让雨停下来。")
+
+    viewer.page.reload()
+
+    expect(field).to_have_value("让雨停下来。")
+    expect(viewer.layer("immediate")).to_contain_text("让雨停下来。")
+    assert "让雨" not in viewer.page.url
+
+
 def test_the_panel_can_be_closed_and_opened(viewer: Viewer) -> None:
     toggle = viewer.page.get_by_test_id("ai-context-toggle")
     panel = viewer.page.get_by_test_id("ai-context-panel")

@@ -167,7 +167,7 @@ async function openWanted() {
 const drawn = () => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); });
 
 /** What is in view, so that a reload comes back to it. */
-const currentView = () => ({ documentId: place.documentId, top: topOfText(), tab: place.tab, listTop: byId(place.tab).scrollTop });
+const currentView = () => ({ documentId: place.documentId, top: topOfText(), tab: place.tab, listTop: byId(place.tab).scrollTop, instruction: place.instruction });
 
 /** Show the whole page in the current language. */
 function translate() {
@@ -273,4 +273,5 @@ listen();
 translate();
 showStates();
 enableRun();
+if (viewBefore?.instruction) signal("instruction", viewBefore.instruction);
 stayConnected(connected);

@@ -102,7 +102,8 @@ export function writeAddress() {
   history.replaceState(viewOf(), "", written);
 }
 
-addEventListener("pagehide", writeAddress);
+// What is written when a page hides is lost if it is reloaded; a phone closes pages without unloading them.
+for (const end of ["beforeunload", "pagehide"]) addEventListener(end, writeAddress);
 when("scrolled", remember);
 addEventListener("hashchange", () => {
   if (location.hash === written) return;
