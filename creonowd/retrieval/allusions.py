@@ -159,6 +159,11 @@ class DocumentRows(NamedTuple):
     of_rows: "NDArray[np.int64]"
     firsts: "NDArray[np.int64]"
 
+    @property
+    def limit(self) -> int:
+        """More than any document's number; one without passages has a number and no row."""
+        return int(self.of_rows[-1]) + 1 if len(self.of_rows) else 1
+
 
 class _TermWeights:
     """What terms are worth: how much each belongs to the documents and passages that have it."""
@@ -182,7 +187,7 @@ class _TermWeights:
         self._rows, which = rows[rare], which[rare]
         self._row_counts = np.where(counts <= MOST_PASSAGES, counts, 0)
         self._of_rows = documents.of_rows[self._rows]
-        self._size = max(1, len(documents.firsts))
+        self._size = documents.limit
         pairs = which * self._size + self._of_rows
         pairs.sort()
         firsts = np.flatnonzero(np.diff(pairs, prepend=-1))
