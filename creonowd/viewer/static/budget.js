@@ -129,10 +129,11 @@ function handles(sizes, total) {
   const upTo = (name) => ORDER.slice(0, ORDER.indexOf(name) + 1).reduce((sum, one) => sum + sizes[one], 0);
   const inner = EDGES.map(([left, right]) => handle(`${left}-${right}`, upTo(left) / total, string("dragEdge", string(left), string(right)),
     { now: upTo(left), most: total, move: (tokens) => moveEdge(left, right, tokens - upTo(left)) }));
-  return [...inner, handle("total", 1, string("dragTotal"), { now: total, most: LARGEST_TOTAL, move: moveTotal })];
+  return [...inner, handle("total", 1, string("dragTotal"), { now: total, most: LARGEST_TOTAL, move: moveTotal, from: () => supposed().totalBudgetTokens ?? total })];
 }
 
-function handle(name, at, label, { now, most, move }) {
+/** Make an edge of the bar. Keys go on `from` what was asked for last, which may not be shown yet. */
+function handle(name, at, label, { now, most, move, from = () => now }) {
   const made = h("span", { class: `handle ${name === "total" ? "total" : ""}`, role: "slider", tabindex: "0", "data-handle": name, "data-key": `handle:${name}`,
     "aria-label": label, title: label, "aria-valuemin": "0", "aria-valuemax": String(most), "aria-valuenow": String(now),
     "aria-valuetext": string("tokens", now),
@@ -140,7 +141,7 @@ function handle(name, at, label, { now, most, move }) {
       const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 10, PageDown: -10 }[event.key];
       if (!step) return;
       event.preventDefault();
-      move(now + step * KEY_STEP);
+      move(from() + step * KEY_STEP);
     },
     onpointerdown: (event) => drag(event, made, now, move) });
   made.style.left = `${Math.min(100, at * 100)}%`;
