@@ -15,7 +15,7 @@ const IS_ROOT = process.getuid?.() === 0;
 /** Start a display; resolves with a function that ends it. */
 export async function startDisplay() {
   if (process.platform !== "linux") return () => {};
-  const display = spawn("Xvfb", ["-displayfd", "3", "-screen", "0", "1024x768x24", "-nolisten", "tcp"], {
+  const display = spawn("Xvfb", ["-displayfd", "3", "-noreset", "-screen", "0", "1024x768x24", "-nolisten", "tcp"], {
     stdio: ["ignore", "ignore", "ignore", "pipe"],
   });
   const number = await new Promise((resolve, reject) => {
