@@ -35,6 +35,8 @@ ADVERSARIAL = (
     "-----BEGIN PRIVATE KEY-----", "\\u94a5", "a\u200b", ".aaaaaa.", "sk-aB3xZ9kQ2mN7pL4rT8vW ",
     "password=Xy9k3Qz8\n", "C:\\Users\\li\\a.md ", "mnemonic: ", "a:b1@a.bc ", "Bo: password?\nMei: Xy9k3Qz8\n",
     "| a | password |\n|---|---|\n| b | Xy9k3Qz8 |\n", "sk-aB3xZ9kQ2mN7pL4rT8vW\naB3xZ9kQ2mN7pL4rT8vW\n",
+    "code: 1234\n", "Password ..... ", "p a s s w o r d : …\n", "p a s s w o r d : x\n", "PIN 1234 ", "token: abc\n",
+    "mot de passe: ", "recovery phrase: ", "密 码 ", "wifi code ", "desbloque 1234 ", "lower case ",
 )  # fmt: skip
 
 

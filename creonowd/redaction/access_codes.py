@@ -40,7 +40,13 @@ _OPENED = re.compile(
     r"|security|duress|panic|burglar|bike|suitcase|shed|storage|voicemail|card|verification|login|sms|one-time|2fa|two-factor"
     r"|authenticat\w*|confirmation|sign-in|parental|pairing|meeting|conference|webinar|personal|secret|cottage|cabin|barn|studio|hotel"
     r"|airbnb|room|entrée|porte|immeuble|portail|coffre|carte|vélo|puerta|portal|casa|portón|caja|tarjeta|cajero|bicicleta|porta|portone"
-    r"|cassaforte|cancello|cofre|tür|haus|tresor|karte|deur|sleutelkluis|kluis|домофон\w*|подъезд\w*|двер\w*|сейф\w*|карт\w*)\b|ドア|玄関|金庫|현관|금고",
+    r"|cassaforte|cancello|cofre|tür|haus|tresor|karte|deur|sleutelkluis|kluis|домофон\w*|подъезд\w*|двер\w*|сейф\w*|карт\w*"
+    r"|interphone|hall|cage|escalier|parking|cave|grille|barrière|ascenseur|résidence|bâtiment|boîte à clés|local|schranke|hof|hinterhof|hauseingang"
+    r"|eingang|keller|aufzug|tor|gartentor|haustür|wohnung|büro|schließfach|spind|fahrrad|koffer|briefkasten|schlüsselkasten|schlüsseltresor"
+    r"|interfono|portero|garaje|trastero|cancela|verja|ascensor|piso|edificio|finca|buzón|maleta|taquilla|alarma|citofono|ascensore|palazzo"
+    r"|condominio|cantina|valigia|allarme|lucchetto|interfone|portão|prédio|garagem|elevador|alarme|mala|cadeado|poort|slagboom|voordeur|gebouw"
+    r"|lift|fiets|koffer|domofon\w*|bram\w*|furtk\w*|drzwi|klatk\w*|sejf\w*|garaż\w*|ворот\w*|калитк\w*|шлагбаум\w*|гараж\w*|замк\w*|квартир\w*"
+    r"|dörr\w*|grind|port|intercom|barrier|bin store|basement|lobby|stairwell|courtyard|yard|marina|pool|gym|staff)\b|ドア|玄関|金庫|현관|금고",
     re.IGNORECASE,
 )
 _NO_SECRET_CODE = re.compile(
@@ -54,7 +60,7 @@ _NUMBER = (
     r"[~*_`]{0,3}(?P<number>[#*]?[0-9](?:[0-9]|[ ]?[–—·/-][ ]?(?=[0-9])|[ ](?=[0-9])){2,15}[#*]?"
     r"|(?=[A-Za-zА-я]{0,5}[0-9])[0-9A-Za-zА-я]{4,8}|[A-Z0-9]{2,6}(?:-[A-Z0-9]{2,6}){1,3})(?![\w*]|[.:/,]\d|[ ]?%|-\w)"
 )
-_WORDS = r"(?:[ ](?u:(?:[^\W\d_]|[0-9]{1,2}(?=[ ][A-Za-z]))[\w'’-]{0,19})){0,5}?"
+_WORDS = r"(?:[ ](?u:(?:[^\W\d_]|[0-9]{1,2}(?=[ ][A-Za-z]))[\w'’-]{0,19})){0,8}?"
 _JOINT = (
     r"(?P<joint>[:：]?[*_]{0,2}[ \t]{0,8}(?:\r?\n[ \t]{0,8}){1,2}(?:[-*+>•][ \t]{1,3})?"
     r"(?=[*_`]{0,3}[#*]?[0-9][0-9 –-]{2,14}[#*]?[*_`]{0,3}[ \t]{0,8}(?:[\r\n]|\Z))"
@@ -73,7 +79,9 @@ _TURN = re.compile(
 )
 _NUMBER_BEFORE = re.compile(r"(?<![A-Za-z0-9.])(?:[A-Z]-)?([0-9]{4,8}|[0-9]{3}[- ][0-9]{3})\Z")
 _CLEAR_NAMES = frozenset(("пин", "geheimzahl", "digicode", "код от", "pin码"))
-_OTHER_CODES = frozenset("号號编編代条條尺页頁数數解起乱亂源价價筹籌维維形区區国國密")
+_OTHER_CODES = frozenset(
+    "号號编編代条條尺页頁数數解起乱亂源价價筹籌维維形区區国國密转轉译節节機机制砝流"
+)
 _BRACKET_BEFORE = re.compile(r"(?<![A-Za-z0-9.-])([0-9]{4,8}[#*]?)[ ]?[(（][^()（）\n0-9]{0,32}\Z")
 _SHORT_NAMES = (
     "cv",
@@ -151,9 +159,17 @@ def _code(match: "re.Match[str]") -> Sequence[MatchSpan]:
         return NOTHING
     if is_mixed and not (_is_code(number) or match["joint"]):
         return NOTHING
-    if match["joint"] is None and (_YEAR.match(number) or (is_mixed and match["words"])):
+    if match["joint"] is None and (
+        _YEAR.match(number) or (is_mixed and match["words"] and not _ends_label(match))
+    ):
         return NOTHING
     return (match.span("number"),)
+
+
+def _ends_label(match: "re.Match[str]") -> bool:
+    """Return whether a short label and its code are all that the line or clause says."""
+    is_short = match["words"].count(" ") <= 3 and match["number"].isalnum()
+    return is_short and _LINE_ENDS.match(match.string, match.end("number")) is not None
 
 
 def _dial(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -186,7 +202,7 @@ def _new_code(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 
 _CODE = re.compile(
-    r"[ \t]{0,8}(?:(?:[-*•·☐☑□▢✓✔]|\[[ xX]?\]|[0-9]{1,3}[.):]?)[ \t]{1,3}|[・●○◦][ ]?)?[\"'`]?"
+    r"[ \t]{0,8}(?:(?:[-*•·☐☑□▢✓✔]|\[[ xX]?\]|[0-9]{1,3}[.):]?)[ \t]{1,3}|[・●○◦①-⑳][ ]?)?[\"'`]?"
     r"([A-Za-z0-9]{3,16}(?:[- ][A-Za-z0-9]{3,10}){0,3})[\"'`]?(?=[ \t]*(?:[\r\n,、;，。/|(（]|\Z)|[ ]{2})[ \t]*[,、;，/|]?(?:\r?\n)?"
 )
 _REST_OF_LABEL = re.compile(r"[^\n:：→]{0,60}(?:[:：→-]{1,2}[ \t]*)?(?:\r?\n){0,2}")
@@ -209,7 +225,7 @@ def _backup_codes(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 
 _ANSWER = re.compile(
-    r"(?:(?:\b(?:A|Answer|Antwort|Réponse|Respuesta|Resposta|Risposta|Ответ)|答案|答え|回答|답변?|答)[ \t]?[:：=][ \t]{0,4}[\"'“「]?|？[ ]?)"
+    r"(?:(?:\b(?:A|Answer|Antwort|Réponse|Respuesta|Resposta|Risposta|Ответ)|答案|答え|回答|답변?|答)[ \t]?[:：=填][ \t]{0,4}[\"'“「]?|？[ ]?|[A-Za-z][^\n:：]{2,40}[ ](?:->|→|=>)[ ])"
     r"([^\s,;，。；\"”」](?:[^\n,;，。；\"”」 ]|[ ](?![ ])){0,40}?)(?=[\"”」]?(?:[ \t]*(?:\r?\n|\Z)|[ ]{2}|[,;，。；]))"
 )
 
@@ -255,7 +271,7 @@ _QUESTION_NAMES = (
     "memorable answer", "找回密码的", "security question", "security answer", "secret question", "memorable word", "sicherheitsfrage", "question secrète",
     "question de sécurité", "questions de sécurité", "pregunta de seguridad", "preguntas de seguridad", "pregunta secreta",
     "pergunta de segurança", "domanda di sicurezza", "секретный вопрос", "контрольный вопрос", "密保", "安全问题", "秘密の質問",
-    "비밀 질문", "본인 확인 질문",
+    "비밀 질문", "본인 확인 질문", "入群验证", "进群验证", "加群验证", "验证问题", "security questions",
 )  # fmt: skip
 _CARD_NAMES = (
     "card number", "card no", "kartennummer", "numéro de carte", "número de tarjeta", "número do cartão", "numero di carta",
@@ -266,7 +282,7 @@ RULES = (
     RedactionRule(
         "labelled_pin",
         ("码", "碼"),
-        r"[码碼](?:是|为|為|[:：])?[ ]?([0-9]{4,8}[#*]?)(?![0-9.:/%-])",
+        r"[码碼](?:是|为|為|[:：])?[ ]?([0-9]{4,8}[#*]?|(?=[a-z]{0,7}[0-9])(?=[0-9]{0,7}[a-z])[a-z0-9]{4,8}(?=[\s,，。；、)）」』】]|\Z))(?![0-9A-Za-z.:/%_-])",
         _han_code,
         bounded=False,
         names=True,

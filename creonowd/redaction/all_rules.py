@@ -6,27 +6,42 @@ from pathlib import PurePath
 from creonowd.redaction import (
     absolute_paths,
     access_codes,
+    commands,
+    fields,
     formats,
     labels,
     layouts,
     mentions,
     passwords,
     personal,
+    spelling_remarks,
     vendor_keys,
 )
+from creonowd.redaction.broken_labels import broken_label_rule
 from creonowd.redaction.personal import home_rules, secret_rules
 from creonowd.redaction.rules import RedactionRule
 
+_LABEL_RULES = (
+    *labels.RULES,
+    *passwords.RULES,
+    *fields.RULES,
+    *access_codes.RULES,
+    *layouts.RULES,
+    *mentions.RULES,
+)
 RULES = (
     *vendor_keys.RULES,
     *formats.RULES,
     *formats.HEADER_RULES,
     *labels.RULES,
-    *formats.COMMAND_RULES,
+    *commands.RULES,
     *passwords.RULES,
+    *fields.RULES,
     *access_codes.RULES,
     *layouts.RULES,
     *mentions.RULES,
+    *spelling_remarks.RULES,
+    broken_label_rule(_LABEL_RULES),
     *absolute_paths.RULES,
 )
 

@@ -1,8 +1,7 @@
-"""Secrets known by their format: JSON web tokens, private keys, URLs, headers, command lines.
+"""Secrets known by their format: JSON web tokens, private keys, URLs, headers.
 
-Headers such as `Authorization` are found as they are pasted into notes, code and logs; of commands,
-the passwords whose flags do not name them: `-u user:pass`, `mysql -p…`. `labels` finds named
-values.
+Headers such as `Authorization` are found as they are pasted into notes, code and logs. `labels`
+finds named values.
 """
 
 import base64
@@ -10,19 +9,25 @@ import binascii
 import re
 from collections.abc import Iterator, Sequence
 
-from creonowd.redaction.rules import NOTHING, WORD, MatchSpan, RedactionRule, first_group, whole
+from creonowd.redaction.rules import (
+    NOTHING,
+    WORD,
+    MatchSpan,
+    RedactionRule,
+    first_group,
+    unless_stand_in,
+    whole,
+)
 from creonowd.redaction.shape import (
     FUNCTION_WORDS,
     has_digit_and_letter,
     has_mixture,
     has_sign,
-    is_latin,
     is_plain_value,
     is_random,
     is_secret,
     is_stand_in,
     is_words,
-    unaccented,
 )
 from creonowd.redaction.split_points import KEY_NAME
 
@@ -41,10 +46,14 @@ _WORDS_FOR_PASSWORD = ("password", "passwd", "pass", "pwd", "passwort", "密码"
 
 LONGEST_PHRASE = 400
 FEWEST_WORDS = 12
-_HOST_BEFORE = re.compile(r"(?:\A|[\r\n`\"' ])[ \t]{0,8}[\w.*-]{1,64}\Z")
+_HOST_BEFORE = re.compile(r"(?:\A|[\r\n`\"' :：])[ \t]{0,8}[\w.*-]{1,64}\Z")
 _USER_AND_PASSWORD = re.compile(
-    r"(?<![\w/:.@-])([A-Za-z][\w.-]{0,32}):([^\s:@/\"'<>，。；：、（）]{4,64})\Z"
+    r"(?<![\w/:.@-])([A-Za-z][\w.-]{0,32}|[^\x00-\x7f\s]{0,6}(?:用户|用戶|账号|帐号|帳號|ユーザー|계정))[:：]([^\s:@/\"'<>，。；：、（）]{4,64})\Z"
 )
+_PASSWORD_BEHIND_ADDRESS = re.compile(
+    r"@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,3}:(?![0-9]{1,5}/)([^\s:/\"'<>，。；]{6,64})(?=\s|\Z)"
+)
+_ADDRESS_BEFORE = re.compile(r"(?<![\w/:.@-])(?!git\Z)[A-Za-z][\w.+-]{0,63}\Z")
 _BEFORE_ADDRESS = frozenset(
     (
         "mailto",
@@ -67,7 +76,7 @@ _BEFORE_ADDRESS = frozenset(
 _NEXT_WORD = r"(?:[ \t,]{1,8}|-|[ \t]{0,4}\r?\n[ \t>*-]{0,6})"
 _NUMBER = r"(?:[0-9]{1,2}[.):]?[ \t]{1,2})"
 _PHRASE = re.compile(
-    r"(?:[^\n.!?。！？(（]{0,24}[(（][^()（）\n]{0,32}[)）])?[^\n.!?。！？]{0,48}?\s{0,12}(?:[-*] )?(?P<phrase>"
+    r"(?:[^\n.!?。！？(（]{0,24}[(（][^()（）\n]{0,32}[)）])?[^\n.!?。！？]{0,48}?\s{0,12}(?:[-*>] )?(?P<phrase>"
     rf"(?<![A-Za-z]){_NUMBER}?[a-zà-ÿ]{{3,10}}(?:{_NEXT_WORD}{_NUMBER}?[a-zà-ÿ]{{3,10}}){{11,23}}(?![A-Za-z])"
     r"|[\u3041-\u3096]{2,8}(?:[ \u3000]{1,2}[\u3041-\u3096]{2,8}){11,23}(?![\u3041-\u3096])"
     r"|[\u4e00-\u9fff]{1,3}(?:[ \u3000,，、]{1,2}[\u4e00-\u9fff]{1,3}){11,23}(?![\u4e00-\u9fff]))"
@@ -76,7 +85,21 @@ _NUMBERED_PHRASE = re.compile(
     rf"{_NUMBER}[a-z]{{3,8}}(?:{_NEXT_WORD}{_NUMBER}[a-z]{{3,8}}){{5,23}}(?![A-Za-z])"
     r"|(?<![0-9])1[.、)）]?[ ]?[\u4e00-\u9fff](?:[\s,，、]{1,8}[0-9]{1,2}[.、)）]?[ ]?[\u4e00-\u9fff]){5,23}(?![\u4e00-\u9fff])"
 )
-_PHRASE_WORD = re.compile(r"[a-zà-ÿ]{3,10}|[\u3041-\u3096]{2,8}|[\u4e00-\u9fff]{1,3}")
+_LETTER = "[a-zà-ÿа-яёąćęłńóśźż]"
+_BETWEEN_WORDS = r"(?:[ \t]{0,3}[-/·•|,;、，][ \t]{0,3}|[ \t\u3000]{1,8}|[ \t]{0,4}\r?\n[ \t]{0,8}(?:>[ ]?){0,3}(?:[-*•·][ \t]{1,3})?)"
+_PHRASE_BEHIND_NAME = re.compile(
+    r"[^\"“「]{0,120}?[:：\n\"“「][\s>*•·\"“「-]{0,12}(?P<phrase>"
+    rf"{_NUMBER}?{_LETTER}{{3,12}}(?:{_BETWEEN_WORDS}{_NUMBER}?{_LETTER}{{3,12}}){{5,23}}(?![\w'’-])"
+    rf"|{_NUMBER}?[\u4e00-\u9fff]{{1,3}}(?:{_BETWEEN_WORDS}{_NUMBER}?[\u4e00-\u9fff]{{1,3}}){{5,23}}(?![\u4e00-\u9fff]))"
+    r"[\"”」]?[ \t]*(?=[.。，,;]?(?:[\r\n]|\Z)|[.。\"”」])"
+)
+"""Six words or more, in a list, in pairs or behind signs, on a line of their own."""
+_LINE_OF_TOKEN = re.compile(rf"{WORD}{{8,}}(?:\.+{WORD}+)*")
+_CLEAR_NAME = re.compile(
+    r"recovery|backup|seed phrase|mnemonic|助|恢|种子|種子|フレーズ|ニーモニック|니모닉|복구|frase|phrase|wieder|(?u:фраза)|recuper",
+    re.IGNORECASE,
+)
+_PHRASE_WORD = re.compile(rf"{_LETTER}{{3,12}}|[\u3041-\u3096]{{2,8}}|[\u4e00-\u9fff]{{1,3}}")
 _MAY_GROW = re.compile("seed|wallet", re.IGNORECASE)
 _NAMES_A_PHRASE = re.compile("phrase|words?\\b|mnemonic|recover|backup|wallet", re.IGNORECASE)
 _CRYPT = r"[./A-Za-z0-9]"
@@ -140,6 +163,12 @@ def _pgpass(match: "re.Match[str]") -> Sequence[MatchSpan]:
 def _login_at_host(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Look back from `@host` for `user:password`, outside of a URL."""
     text, end = match.string, match.start()
+    behind = _PASSWORD_BEHIND_ADDRESS.match(text, end)
+    if behind is not None and _ADDRESS_BEFORE.search(text, max(0, end - 65), end):
+        is_sure = has_mixture(behind[1]) and (
+            has_digit_and_letter(behind[1]) or has_sign(behind[1])
+        )
+        return (behind.span(1),) if is_sure and is_plain_value(behind[1]) else NOTHING
     pair = _USER_AND_PASSWORD.search(text, max(0, end - 110), end)
     if pair is None or pair[1].lower() in _BEFORE_ADDRESS or not is_plain_value(pair[2]):
         return NOTHING
@@ -157,6 +186,9 @@ def _recovery_phrase(match: "re.Match[str]") -> Sequence[MatchSpan]:
         if found is None and text.rfind("(", max(0, start - 24), start) >= 0:
             found = _NUMBERED_PHRASE.search(text, max(0, start - LONGEST_PHRASE), start)
         span = None if found is None else found.span()
+    if span is None and _CLEAR_NAME.match(match[0]):
+        found = _PHRASE_BEHIND_NAME.match(text, match.end())
+        span = None if found is None else found.span("phrase")
     if span is None:
         return NOTHING
     if text.find(",", *span) >= 0 and _MAY_GROW.match(match[0]):
@@ -168,9 +200,19 @@ def _recovery_phrase(match: "re.Match[str]") -> Sequence[MatchSpan]:
         del words[0]
     if sum(word[0] in FUNCTION_WORDS for word in words) > 1:
         return NOTHING
-    if re.search("[0-9]", text[slice(*span)]) is None:
+    if re.search("[0-9\n]", text[slice(*span)]) is None:
         return ((words[0].start(), words[-1].end()),)
     return [word.span() for word in words]
+
+
+def _each_line(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take a token that is broken at its dots line by line."""
+    start = match.start()
+    if "\n" not in match[0]:
+        return (match.span(),)
+    return [
+        (start + line.start(), start + line.end()) for line in _LINE_OF_TOKEN.finditer(match[0])
+    ]
 
 
 def _base32(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -198,6 +240,8 @@ RULES = (
             "recovery key",
             "恢复词",
             "恢復詞",
+            "恢复口令",
+            "恢復口令",
             "リカバリーフレーズ",
             "シードフレーズ",
             "復元フレーズ",
@@ -224,7 +268,7 @@ RULES = (
             "мнемоническая фраза",
         ),
         r"(?i)(?:(?:recovery|backup|secret)[ _](?:phrase|words|key)|seed|wallet|metamask|mnemonic|(?:12|24)[- ]words?"
-        "|助记词|助記詞|恢复短语|恢復短語|恢复词|恢復詞|种子短语|種子短語|ニーモニック|リカバリーフレーズ|シードフレーズ|復元フレーズ"
+        "|助记词|助記詞|恢复短语|恢復短語|恢复词|恢復詞|恢复口令|恢復口令|种子短语|種子短語|ニーモニック|リカバリーフレーズ|シードフレーズ|復元フレーズ"
         r"|니모닉|시드|복구 ?[구문][문구]|frase (?:semilla|d[ei] rec\w{1,8}[óãe]\w{0,3}n?)|phrase (?:de récupération|mnémonique)"
         "|wiederherstellungsphrase|(?u:сид-фраза|мнемоническая фраза))",
         _recovery_phrase,
@@ -233,15 +277,15 @@ RULES = (
     ),
     RedactionRule(
         "pgpass_password",
-        (":543", ":643", ":*:"),
-        r":(?:[0-9]{2,5}|\*):[^:\s]{1,64}:[^:\s]{1,64}:((?:[^\s:\\]|\\.){3,128}?)(?=[`\"']?[ \t]{0,4}(?:[\r\n]|\Z))",
+        (":543", ":643", ":654", ":*:"),
+        r":(?:[0-9]{2,5}|\*):[^:\s]{1,64}:[^:\s]{1,64}:((?:[^\s:\\]|\\.){3,128}?)(?=[`\"']?[ \t]{0,4}(?:[\r\n]|\Z)|[`\"'][ ])",
         _pgpass,
         bounded=False,
     ),
     RedactionRule(
         "url_credentials",
         ("@",),
-        r"@(?=(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?![0-9])|[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,5}|localhost)",
+        r"@(?=[A-Za-z][A-Za-z0-9-]{1,30}(?:[\s/,;)]|\Z)|(?u:[^\x00-\x7f\s])|(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?![0-9])|[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,5}|localhost)",
         _login_at_host,
         bounded=False,
     ),
@@ -275,7 +319,7 @@ RULES = (
         "wifi_password",
         ("wifi:",),
         r"(?i)wifi:(?:[TSHR]:[^;\n]{0,64};){0,4}P:((?:[^;\\\n]|\\.){3,64}+)",
-        first_group,
+        unless_stand_in,
     ),
     RedactionRule(
         "otp_secret",
@@ -293,8 +337,8 @@ RULES = (
     RedactionRule(
         "json_web_token",
         ("eyj",),
-        rf"(?<!{WORD}[-_])eyJ{WORD}{{8,}}+\.{WORD}{{8,}}+(?:(?:\.{{1,2}}{WORD}++){{1,4}}|\.?)",
-        whole,
+        rf"(?<!{WORD}[-_])eyJ{WORD}{{8,}}+\.(?:[ \t]{{0,4}}\\?\r?\n[> \t]{{0,40}}(?=eyJ))?{WORD}{{8,}}+(?:\.[ \t]{{0,4}}\\?\r?\n[> \t]{{0,40}}{WORD}{{20,}}+|(?:\.{{1,2}}{WORD}++){{1,4}}|\.?)",
+        _each_line,
     ),
     RedactionRule(
         "private_key_pem",
@@ -303,6 +347,13 @@ RULES = (
         rf"(?P<body>[^-–—]*+(?:(?!{_DASHES}[ ]?(?:BEGIN|END)[ ])[-–—][^-–—]*+)*+)"
         rf"(?P<end>{_DASHES}[ ]?END {KEY_NAME}[ ]?{_DASHES})?",
         _private_key,
+        bounded=False,
+    ),
+    RedactionRule(
+        "private_key_pem",
+        ("genkey", "genpsk"),
+        r"gen(?:key|psk)[^\n]{0,80}\r?\n[ \t]{0,8}([A-Za-z0-9+/]{43}=)",
+        first_group,
         bounded=False,
     ),
     RedactionRule(
@@ -443,6 +494,7 @@ HEADER_RULES = (
         ("bearer",),
         rf"(?i)bearer{_QUOTE}[ \t:=：]{{1,4}}{_QUOTE}{_CREDENTIAL}",
         _bearer,
+        wraps=True,
     ),
     RedactionRule(
         "basic_credentials",
@@ -460,7 +512,7 @@ HEADER_RULES = (
     RedactionRule(
         "session_cookie",
         ("cookie",),
-        r"(?i)cookies?[\"'\\]{0,4}+[ \t]{0,4}(?:,\s{0,32}[\"'\\]{0,4}value[\"'\\]{0,4}[ \t]{0,4})?[:=][ \t]{0,4}[\"'\\]{0,4}+([^\r\n\"'\\]{8,4096}+)",
+        r"(?i)cookies?[\"'\\]{0,4}+[ \t]{0,4}(?:,\s{0,32}[\"'\\]{0,4}value[\"'\\]{0,4}[ \t]{0,4})?[:=：]\s{0,4}[\"'\\]{0,4}+([^\r\n\"'\\]{8,4096}+)",
         _cookies,
         bounded=False,
     ),
@@ -470,182 +522,5 @@ HEADER_RULES = (
         r"(?i)[a-z.]{4,12}=([A-Za-z0-9%+/_.:~-]{16,1024}+)",
         _named_session,
         bounded=False,
-    ),
-)
-
-
-LONGEST_COMMAND = 120
-
-_PROGRAM = re.compile(
-    r"(?:sshpass|mysql\w{0,8}|mariadb\w{0,8}|mongo\w{0,8}|redis-cli|sqlcmd|7za?|zip|unzip|ldapsearch"
-    r"|(?:docker|podman|helm registry|az|heroku) login)(?![\w-])"
-)
-_PAIR = re.compile(r"[\"' ][\w.-]{1,64}:([^\s\"'|]{3,64})[\"']?[ ]{0,4}\|[ ]{0,4}(?:sudo )?\Z")
-_ECHO = re.compile(r"echo[ ]{1,4}[\"']?([^\s\"'|]{4,64})[\"']?[ ]{0,4}\|[ ]{0,4}\Z")
-
-_ARGUMENT = r"[\"']?([^\s\"'`，。；$<-][^\s\"'`，。；]{2,128}+)"
-
-
-def _pair(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    value = match[1]
-    is_sure = is_secret(value) or (len(value) >= 5 and is_plain_value(value))
-    return (match.span(1),) if is_sure else NOTHING
-
-
-def _call_argument(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    """Take the password that a program hands to a call, if it is no word or stands behind a user."""
-    value = match[1] or match[2]
-    is_sure = match[2] is not None or has_digit_and_letter(value) or has_sign(value)
-    return (match.span(match.lastindex or 1),) if is_sure and is_plain_value(value) else NOTHING
-
-
-def _argument(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    """Take the value of a one-letter flag if a program that reads passwords stands before it."""
-    if not is_secret(match[1], digits=True):
-        return NOTHING
-    head = match.string[max(0, match.start() - LONGEST_COMMAND) : match.start()]
-    command = re.split(r"[\n;|&]", head)[-1]
-    return (match.span(1),) if _PROGRAM.search(command) else NOTHING
-
-
-def _encryption_argument(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    """Take the key of `openssl enc -k …` and the password of `smbclient -U user%…`."""
-    head = match.string[max(0, match.start() - LONGEST_COMMAND) : match.start()]
-    command = re.split(r"[\n;|&]", head)[-1]
-    is_known = match[0].startswith(" -U") or re.search(r"openssl (?:enc|aes)", command)
-    return _plain_argument(match) if is_known else NOTHING
-
-
-def _piped_pair(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    """Look back from `| chpasswd` for the `user:password` that is piped into it."""
-    first = max(0, match.start() - LONGEST_COMMAND)
-    pair = _PAIR.search(match.string, first, match.start())
-    return NOTHING if pair is None or is_stand_in(pair[1]) else (pair.span(1),)
-
-
-def _plain_argument(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    """Take any value where a program reads nothing but a password, in quotes with its spaces."""
-    start, quote = match.start(1), match.string[match.start(1) - 1]
-    last = match.string.find(quote, match.end(1), match.end(1) + 64) if quote in "\"'" else -1
-    if last > match.end(1) and "\n" not in match.string[start:last]:
-        return ((start, last),)
-    value = match[1].partition("@")[0] if match[0].lower().startswith("sqlplus") else match[1]
-    if not is_latin(value) or not is_plain_value(unaccented(value), code=False):
-        return NOTHING
-    return ((match.start(1), match.start(1) + len(value)),)
-
-
-def _piped_password(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    """Look back from `| sudo -S` for the password that is piped into it."""
-    head = match.string[max(0, match.start() - LONGEST_COMMAND) : match.start()]
-    echo = _ECHO.search(head)
-    if echo is None or is_stand_in(echo[1]):
-        return NOTHING
-    return ((match.start() - len(head) + echo.start(1), match.start() - len(head) + echo.end(1)),)
-
-
-COMMAND_RULES = (
-    RedactionRule(
-        "command_line_password",
-        (
-            "sshpass ",
-            "redis-cli ",
-            "zip ",
-            "unzip ",
-            "7z ",
-            "7za ",
-            "mysql",
-            "mariadb",
-            "docker login",
-            "podman login",
-            "mongo",
-            "ssh-keygen ",
-        ),
-        rf"(?:sshpass[ ]{{1,4}}-p[ ]?|redis-cli (?:[^\n;|&]{{0,80}}? )?-a[ ]|(?:un)?zip (?:[^\n;|&]{{0,80}}? )?-P[ ]"
-        rf"|7za? (?:[^\n;|&]{{0,80}}? )?-p|(?:mysql\w{{0,8}}|mariadb\w{{0,8}}) (?:[^\n;|&]{{0,80}}? )?-p"
-        rf"|(?:docker|podman) login (?:[^\n;|&]{{0,80}}? )?-p[ ]|ssh-keygen (?:[^\n;|&]{{0,80}}? )?-N[ ]|mongo\w{{0,8}} (?:[^\n;|&]{{0,80}}? )?-p[ ]){_ARGUMENT}",
-        _plain_argument,
-    ),
-    RedactionRule(
-        "command_line_password",
-        (
-            "sqlplus ",
-            "lftp ",
-            "-storepass ",
-            "-keypass ",
-            "-passin pass:",
-            "-passout pass:",
-            "-pass pass:",
-            "htpasswd -b",
-            "net user ",
-            "net use ",
-            "/user:",
-        ),
-        rf"(?i)(?:sqlplus (?:-\w+ )?[\"']?\w{{1,32}}/(?=[^\s@]{{3,64}}(?:@|\s|\Z))|lftp (?:[^\n;|&]{{0,40}}? )?-u [\"']?[\w.@-]{{1,64}},"
-        rf"|-(?:store|key)pass[ ]|-pass(?:in|out)?[ ]pass:|htpasswd -b\w{{0,3}} \S{{1,128}} \S{{1,64}} "
-        rf"|net user \S{{1,64}} (?!/)|net use \S{{1,4}} \S{{1,128}} (?=\S{{3,64}} /user:)|(?<![/\w])/user:\S{{1,64}} (?!/)){_ARGUMENT}",
-        _plain_argument,
-        bounded=False,
-    ),
-    RedactionRule(
-        "command_line_password",
-        (" -k ", " -u "),
-        rf"(?: -k | -U [\"']?[\w.\\-]{{1,64}}%){_ARGUMENT}",
-        _encryption_argument,
-        bounded=False,
-    ),
-    RedactionRule(
-        "command_line_password",
-        ("chpasswd",),
-        "chpasswd",
-        _piped_pair,
-        bounded=False,
-    ),
-    RedactionRule(
-        "command_line_password",
-        (" -u", "--user ", "--user=", "--proxy-user "),
-        r"(?: -u|--(?:proxy-)?user)[ =]?[\"']?[^\s:\"']{1,64}:([^\s\"'`，。；]{4,128}+)",
-        _pair,
-        bounded=False,
-    ),
-    RedactionRule(
-        "command_line_password",
-        (" -p", " -a ", " -w "),
-        r" -[pPaw][ =]?[\"']?([^\s\"'`，。；-][^\s\"'`，。；]{3,128}+)",
-        _argument,
-        bounded=False,
-    ),
-    RedactionRule(
-        "command_line_password",
-        ("sudo -s",),
-        "sudo -S",
-        _piped_password,
-    ),
-    RedactionRule(
-        "command_line_password",
-        ("auth=(", "auth = (", "basicauth(", "digestauth("),
-        r"(?i)(?:auth[ ]?=[ ]?|basicauth|digestauth)\([\"'][^\"'\n]{1,64}[\"'],[ ]?[\"']([^\s\"']{4,128})[\"']",
-        _pair,
-        bounded=False,
-    ),
-    RedactionRule(
-        "command_line_password",
-        ("password(", "passwd(", "auth(", "login(", "connect("),
-        r"(?i)(?:(?:set_?)?pass(?:word|wd)|auth|login)\([\"']([^\s\"']{6,128})[\"']\)"
-        r"|connect\([ ]?[\"'][^\"'\n]{1,160}[\"'],[ ]?[\"'][^\"'\n]{1,64}[\"'],[ ]?[\"']([^\s\"']{4,128})[\"']",
-        _call_argument,
-        bounded=False,
-    ),
-    RedactionRule(
-        "command_line_password",
-        ("identified by ", "identified with "),
-        r"(?i)identified (?:with \S{1,40} )?by (?:password )?[\"']([^\s\"']{4,128})[\"']",
-        _pair,
-    ),
-    RedactionRule(
-        "command_line_password",
-        ("convertto-securestring ",),
-        r"(?i)convertto-securestring (?:-string )?[\"']([^\"'\n]{4,128})[\"']",
-        first_group,
     ),
 )

@@ -6,10 +6,9 @@ what a value looks like.
 
 import re
 from collections.abc import Sequence
-from enum import IntEnum
-from functools import lru_cache
 
 from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule
+from creonowd.redaction.secret_names import CHINESE_NAMES, LONGEST_NAME, Strength, strength_of
 from creonowd.redaction.shape import (
     has_mixture,
     is_gibberish,
@@ -19,87 +18,12 @@ from creonowd.redaction.shape import (
     is_secret,
     is_stand_in,
     is_words,
-    word_set,
 )
-
-CHINESE_NAMES = (
-    "密码", "口令", "密钥", "秘钥", "密匙", "令牌", "私钥", "授权码", "通行码", "访问码", "凭证", "凭据",
-    "密令", "钥匙", "密碼", "金鑰", "密鑰", "秘鑰", "私鑰", "憑證", "憑據", "權杖", "授權碼", "通行碼", "訪問碼",
-    "激活码", "激活碼", "注册码", "註冊碼", "卡密", "秘密鍵", "暗号鍵", "復号鍵", "共有鍵",
-    "APIキー", "シークレットキー", "シークレット", "アクセスキー", "認証キー", "暗号化キー", "ライセンスキー", "トークン",
-    "토큰", "API 키", "API키", "비밀키", "비밀 키", "인증키", "인증 키", "암호키", "암호화 키", "개인키", "액세스 키",
-    "액세스키", "라이선스 키", "시크릿",
-)  # fmt: skip
-
-FOREIGN_NAMES = (
-    "passwort", "passwörter", "kennwort", "kennwörter", "zugangscode", "losungswort", "mot de passe", "mots de passe", "mot_de_passe",
-    "motdepasse", "mdp", "phrase de passe", "code d'accès", "code d’accès", "contraseña", "contraseñas", "contrasena",
-    "código de acceso", "clave de acceso", "senha", "senhas", "palavra-passe", "palavra passe", "código de acesso",
-    "codice di accesso", "codice d'accesso", "wachtwoord", "wachtwoorden", "toegangscode", "lösenord", "passord", "adgangskode",
-    "kodeord", "salasana", "hasło", "hasła", "haslo", "heslo", "sifre", "losenord", "jelszó", "şifre", "пароль", "пароли", "парола", "κωδικός πρόσβασης", "סיסמה",
-    "סיסמא", "كلمة المرور", "كلمة السر", "पासवर्ड", "รหัสผ่าน", "mật khẩu", "kata sandi", "kata laluan",
-)  # fmt: skip
-"""Names of passwords in other languages."""
 
 ENGLISH_NAMES = (
     "pass", "pwd", "secret", "token", "key", "credential", "creds", "auth", "sig", "jwt",
     "kennwort", "totp", "_cle=", "_cle:", "_cle ", "clave", "schluessel", "chave", "mdp", "senha", "contrasena", "pw:", "pw=", "pw：", 'pw"', "pw'",
 )  # fmt: skip
-
-PASSWORD_ENDINGS = (
-    "password", "passwd", "pwd", "passphrase", "passcode", "passwort", "kennwort", "requirepass",
-)  # fmt: skip
-PASSWORD_WORDS = word_set("senha contrasena motdepasse pw dbpw userpw rootpw bindpw psk mdp")
-SECRET_ENDINGS = (
-    "secret",
-    "token",
-    "apikey",
-    "secretkey",
-    "accesskey",
-    "privatekey",
-    "authkey",
-    "appkey",
-    "passkey",
-)
-SECRET_WORDS = word_set(
-    "cle clave schluessel chave totp pass dbpass userpass mypass credential credentials creds bearer jwt sas"
-)
-WEAK_WORDS = word_set(
-    "key auth authorization sig sign signature session cookie authentication"
-).union(SECRET_ENDINGS, PASSWORD_ENDINGS)
-
-SECRET_HEADERS = ("authorization", "cookie", "cookies")
-
-KEY_OWNERS = word_set(
-    "api access secret private encryption encrypt decryption signing account storage shared master "
-    "service subscription app auth client bot admin root deploy hmac aes jwt webhook consumer crypto "
-    "cipher sas license openai anthropic claude deepseek dashscope zhipu qwen moonshot kimi gemini "
-    "siliconflow openrouter mistral cohere groq google azure aws aliyun tencent baidu stripe llm model "
-    "session cookie user database db vault wallet recovery"
-)
-PUBLIC_KINDS = word_set(
-    "public primary foreign cache partition sort row object hash idempotency dedupe index shortcut hot "
-    "map group registry answer routing unique composite json dict query i18n locale translation next "
-    "document file content chapter item entry node event element field page continuation sync cancel cancellation cursor start end max min num total prompt completion "
-    "input output pad eos bos mask sep cls unk stop special per"
-)
-NO_SECRET_WORDS = word_set(
-    "name names path paths file files filename dir folder url uri link id ids count type types length "
-    "len size limit limits field fields hint label labels policy rule rules reset expiry expires expire "
-    "expiration ttl at version manager provider store hash hashed digest index usage budget regex "
-    "pattern schema stdin prompt strength format input form error message required enabled disabled "
-    "placeholder protected env var ref refs ring board word words tokens secrets keys passwords title "
-    "status state age days hours minutes seconds second ms algorithm alg method scheme mode class "
-    "function generator parser reader writer tokenizer kind description desc text"
-)
-NAME_TAILS = word_set(
-    "prod production dev test testing staging stage live local main old new backup default value val "
-    "base b64 base64 plain raw v"
-)
-
-LONGEST_NAME = 96
-
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 LONGEST_VALUE = 128
 
@@ -174,46 +98,6 @@ _SIGNING_NAMES = (
     "signingkey",
 )
 _QUOTES = frozenset("`\"'“‘「『《【")
-
-
-class Strength(IntEnum):
-    """How sure a name makes us of a secret; the surer, the less the value must look like one."""
-
-    NONE = 0
-    WEAK = 1
-    SECRET = 2
-    PASSWORD = 3
-
-
-@lru_cache(maxsize=1024)
-def strength_of(name: str) -> Strength:
-    """Return the strength of a name by its last word, and of a `key` by the word before it."""
-    if name.rstrip().endswith(CHINESE_NAMES) or name.rstrip().lower().endswith(FOREIGN_NAMES):
-        return Strength.PASSWORD
-    words = [word.lower() for word in _WORD.findall(name[-LONGEST_NAME:])]
-    while len(words) > 1 and (words[-1].isdigit() or words[-1] in NAME_TAILS):
-        words.pop()
-    return _strength_of_words(words) if words else Strength.NONE
-
-
-def is_secret_name(name: str) -> bool:
-    """Return whether any value of this name is a secret."""
-    return strength_of(name) >= Strength.SECRET or name.lower().endswith(SECRET_HEADERS)
-
-
-def _strength_of_words(words: list[str]) -> Strength:
-    last, before = words[-1], words[-2] if len(words) > 1 else ""
-    if last in NO_SECRET_WORDS:
-        return Strength.NONE
-    if last.endswith(PASSWORD_ENDINGS) or last in PASSWORD_WORDS:
-        return Strength.PASSWORD
-    if last == "key" and before in KEY_OWNERS:
-        return Strength.SECRET
-    if before in PUBLIC_KINDS:
-        return Strength.NONE
-    if last.endswith(SECRET_ENDINGS) or last in SECRET_WORDS:
-        return Strength.SECRET
-    return Strength.NONE if WEAK_WORDS.isdisjoint(words) else Strength.WEAK
 
 
 def _english_pair(name: str) -> str:
@@ -375,7 +259,7 @@ def trim_bare(value: str, *, in_query: bool) -> str:
 def _salt(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take a long value in quotes that no name, path or sentence could be."""
     value = match["value"]
-    is_sure = re.search(r"[^A-Za-z0-9 _./-]", value) and is_random(value.replace(" ", ""), 30)
+    is_sure = re.search(r"[^A-Za-z0-9 _./-]", value) and is_random(value.replace(" ", ""), 26)
     return (match.span("value"),) if is_sure else NOTHING
 
 
@@ -383,7 +267,7 @@ RULES = (
     RedactionRule(
         "labelled_secret",
         ("_key'", '_key"', "_salt'", '_salt"'),
-        r"(?i)_(?:key|salt)[\"'][ \t]{0,2}[,:=][ \t=>]{0,16}(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote))[ -~]){32,160}+)(?P=quote)",
+        r"(?i)_(?:key|salt)[\"'][ \t]{0,2}[,:=][ \t=>]{0,16}(?P<quote>[\"'])(?P<value>(?:(?!(?P=quote))[ -~]){28,160}+)(?P=quote)",
         _salt,
         bounded=False,
     ),

@@ -8,14 +8,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from creonowd.redaction.labels import CHINESE_NAMES, FOREIGN_NAMES, Strength, strength_of
-from creonowd.redaction.passwords import HAN_LABELS, SPACED_LABELS
 from creonowd.redaction.rules import NOTHING, PLACEHOLDER, MatchSpan, RedactionRule
+from creonowd.redaction.secret_names import (
+    CHINESE_NAMES,
+    FOREIGN_NAMES,
+    HAN_LABELS,
+    Strength,
+    strength_of,
+)
 from creonowd.redaction.shape import (
     FUNCTION_WORDS,
     has_digit_and_letter,
     has_sign,
+    is_blank,
     is_common_value,
+    is_gibberish,
     is_latin,
     is_passphrase,
     is_plain_value,
@@ -33,7 +40,7 @@ LONGEST_CELL = 40
 MOST_EMPTY_ROWS = 64
 COST_OF_A_NAME = 8
 MOST_HEADERS = 256
-_SIGNS = "\t,;|"
+_SIGNS = "\t,;|│｜"
 _ACCOUNT = re.compile(
     r"(?:\A|[ \u3000])(?:user(?:name)?|login|account|e?-?mail|id|[账帐帳賬][号號户戶]|用户名?|アカウント|아이디|계정)[ \u3000]",
     re.IGNORECASE,
@@ -53,9 +60,7 @@ _ENGLISH_NAMES = (
     "secret word", "code word", "parola chiave",
 )  # fmt: skip
 _NAMES = (*_ENGLISH_NAMES, *FOREIGN_NAMES)
-_COMMON_HAN = tuple(
-    sorted({*HAN_LABELS, *SPACED_LABELS, *CHINESE_NAMES} - {"钥匙"}, key=len, reverse=True)
-)
+_COMMON_HAN = tuple(sorted({*HAN_LABELS, *CHINESE_NAMES} - {"钥匙"}, key=len, reverse=True))
 _NAME = rf"(?P<name>(?iu:{'|'.join(_NAMES)})s?|(?:{'|'.join(_COMMON_HAN)}))"
 _OTHER_NAMES = tuple(dict.fromkeys(name.lower() for name in (*FOREIGN_NAMES, *_COMMON_HAN)))
 _SECRET_WORDS = frozenset(
@@ -70,9 +75,11 @@ _SECRET_WORDS = frozenset(
         "haslo",
     )
 )
+_BARE_NAMES = frozenset(("pass", "pw"))
+"""Names of passwords that are also plain words, unless they stand alone."""
 _MAY_BE_HEADER = re.compile("|".join((*_NAMES, *_COMMON_HAN)), re.IGNORECASE)
 _BEFORE_VALUE_BELOW = ("\n", "\r", ":\n", ":\r", " :\n", " :\r", "**", ":**")
-_BEFORE_NEXT_CELL = (*',;|\t\n\r"*', " |", " /", "  ", " \n", " \r")
+_BEFORE_NEXT_CELL = (*',;|\t\n\r"*│｜', " |", " │", " /", "  ", " \n", " \r")
 
 _LINE = r"[ \t]{0,8}\r?\n"
 _VALUE_BELOW = (
@@ -82,7 +89,7 @@ _VALUE_BELOW = (
     r"|(?:は|が)?(?:以下|次|下記)の?(?:通り|とおり)?(?:です|になります)?|[는은]?[ ]?(?:아래|다음)(?:와 같습니다|와 같아요|입니다)?"
     r"|[ ]?[↓▼👇⬇]\ufe0f?|[ ](?=:))?[.:：。]{0,1}[*_`]{0,3}"
     rf"{_LINE}(?:[-=]{{3,60}}{_LINE})?(?:{_LINE}){{0,2}}(?:[ \t]{{0,8}}(?:```|~~~)[a-z]{{0,12}}{_LINE})?"
-    r"[ \t]{0,12}(?P<item>(?:[-*+>•:]|[0-9]{1,2}[.)])[ \t]{1,4}(?:[^\s:：][^\n:：]{0,23}[:：][ \t]{0,4})?)?(?P<marks>[*_`\"']{0,3})(?P<value>[!-~]{4,128}+)"
+    r"[ \t]{0,12}(?P<item>(?:[-*+>•:]|[0-9]{1,2}[.)])[ \t]{1,4}(?:[^\s:：][^\n:：]{0,23}[:：][ \t]{0,4})?)?(?P<marks>[*_`\"']{0,3})(?:(?P<value>[!-~\u00c0-\u024f]{4,128}+)|(?P<phrase>(?u:[^\W_][\w'’-]{0,19})(?:,?[ ](?u:[^\W_][\w'’-]{0,19})){2,8}))"
     r"[ \t]{0,8}(?=\r?\n|\Z)"
 )
 _ITEM = re.compile(
@@ -95,7 +102,7 @@ _CELLS = {
     sign: re.compile(
         rf"(?:(?<={re.escape(sign)})|(?<!.))(?:[ ]?\"(?:[^\"]|\"\")*+\"[ ]?(?={re.escape(sign)}|\Z)|[^{re.escape(sign)}]*+)"
     )
-    for sign in "\t,;|"
+    for sign in _SIGNS
 } | {
     " ": re.compile(r"[^ \t\u3000]+"),
     "  ": re.compile(r"\S+(?:[ ]\S+)*"),
@@ -122,6 +129,9 @@ def _below(match: "re.Match[str]") -> Sequence[MatchSpan]:
     if not _HEADING_ONLY.match(match.string, line, start):
         return NOTHING
     strength = _strength(match)
+    if match["phrase"]:
+        is_named = "phrase" in match["name"].lower() and (match["item"] or match["marks"])
+        return (match.span("phrase"),) if is_named and not is_blank(match["phrase"]) else NOTHING
     value = match["value"].rstrip("*_`\"'" if match["marks"] else "")
     if strength < Strength.SECRET or not _is_below(value, strength):
         return NOTHING
@@ -147,8 +157,10 @@ def _strength(match: "re.Match[str]") -> Strength:
         return Strength.PASSWORD if is_password else Strength.SECRET
     head = match.string[max(0, match.start() - LONGEST_HEAD) : match.start()]
     apart = head.rstrip(_NAME_CHARS)
-    own = head[len(apart) :] + name.removesuffix("s")
+    own = head[len(apart) :] + (name if name.lower().endswith("ss") else name.removesuffix("s"))
     strength = strength_of(own)
+    if own.lower() in _BARE_NAMES and not apart.rpartition("\n")[2].strip(" \t>*-+•"):
+        return Strength.PASSWORD
     if strength is Strength.PASSWORD or not apart.endswith(" "):
         return strength
     before = apart.rstrip(" ")
@@ -156,14 +168,17 @@ def _strength(match: "re.Match[str]") -> Strength:
 
 
 def _is_below(value: str, strength: Strength) -> bool:
+    value = unaccented(value)
     if is_reference(value) or not is_plain_value(value) or _DATE_OR_VERSION.match(value):
         return False
-    if strength is Strength.SECRET:
-        return is_random(value, 12)
+    if strength < Strength.PASSWORD:
+        return is_random(value, 12) or is_gibberish(value)
     if value.isdigit():
         return len(value) >= 6
     if has_digit_and_letter(value) or (has_sign(value) and len(value) >= 6):
         return len(value) >= 4 and not value.endswith((":", "：", ","))
+    if is_gibberish(value):
+        return True
     return value.islower() and "_" not in value and is_passphrase(value, 3)
 
 
@@ -407,7 +422,7 @@ def _is_cell(value: str, strength: Strength) -> bool:
         is_phrase = len(words) <= MOST_WORDS and words[0] not in _NO_PHRASE
         is_odd = re.search("[0-9]", value) is not None or has_sign(value) or value.istitle()
         return is_phrase and is_odd and strength is Strength.PASSWORD
-    if strength is Strength.SECRET:
+    if strength < Strength.PASSWORD:
         return is_secret(value) or (len(value) >= 8 and has_digit_and_letter(value))
     return is_plain_value(unaccented(value), code=False) and value.lower() not in FUNCTION_WORDS
 
@@ -469,11 +484,11 @@ RULES = (
         "secret_in_column",
         (
             *_with_endings(_ENGLISH_NAMES, _BEFORE_NEXT_CELL),
-            *_with_endings(("password", "passwd", "pwd"), ("_",)),
+            *_with_endings(("password", "passwd", "pwd", "pass", "passwort", "kennwort"), ("_",)),
             *_OTHER_NAMES,
         ),
         # A header is looked at once, whichever of its names is met first.
-        rf"{_NAME}(?:_[a-z0-9]{{1,12}})?[\"'`*)\] \t]{{0,24}}(?=[,;|/\t\r\n])[^\n]{{0,{LONGEST_ROW}}}+",
+        rf"{_NAME}(?:_[a-z0-9]{{1,12}})?[\"'`*)\] \t]{{0,60}}(?=[,;|│｜/\t\r\n]|(?<=[ ]{{2}})\S|(?<=[\u3000\t])\S)[^\n]{{0,{LONGEST_ROW}}}+",
         _column,
         bounded=False,
         names=True,

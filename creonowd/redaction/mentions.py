@@ -8,112 +8,71 @@ near the value stands, and on what stands right before it.
 import re
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import Enum, auto
-from functools import cached_property
 
-from creonowd.redaction.labels import FOREIGN_NAMES
+from creonowd.redaction.mentioned_values import (
+    BEFORE_VALUE,
+    LONGEST_BLOCK,
+    LONGEST_GIVER,
+    LONGEST_JOINT,
+    ROWS_TO_ANSWER,
+    Mention,
+    MentionedValue,
+    MentionPassage,
+    ends_in,
+    is_answer,
+)
 from creonowd.redaction.rules import NOTHING, Judge, MatchSpan, RedactionRule
-from creonowd.redaction.shape import Oddity, is_code_group, is_hash, is_key_like, oddity, word_set
+from creonowd.redaction.secret_names import (
+    MENTIONS_IN_QUESTIONS,
+    MENTIONS_OF_ACCESS,
+    MENTIONS_OF_KEYS,
+    MENTIONS_OF_LOCKS,
+    MENTIONS_OF_OPENING,
+    MENTIONS_OF_PASSWORDS,
+)
+from creonowd.redaction.shape import (
+    Oddity,
+    has_digit_and_letter,
+    is_code_group,
+    is_hash,
+    is_key_like,
+    is_random,
+    is_reference,
+    names_a_secret,
+    oddity,
+    unaccented,
+    word_set,
+)
 
 LONGEST_GAP = 160
 """How far behind the word a value may stand on its line."""
-LONGEST_BLOCK = 400
-"""How far below the word a value may stand."""
 LONGEST_BEFORE = 80
 """How far before the word a value may stand."""
-LONGEST_GIVER = 24
-LONGEST_JOINT = 3
 SHORTEST_VALUE = 4
 LONGEST_OWNER = 12
 LONGEST_SIGNS = 48
-ROWS_TO_ANSWER = 2
 LONGEST_ROW = 40
 MOST_ROWS = 8
-
-PASSWORD_NAMES = (
-    "password", "passwrd", "pasword", "passwrod", "pwrd", "psswd", "passwd", "passcode", "passphrase", "pwd", "pw", *FOREIGN_NAMES, "la contra", "пароля", "паролем", "密码",
-    "密碼", "口令", "パスワード", "パスコード", "パスは", "パス：", "パスなん", "パス教", "パスって", "暗号化キー", "暗証キー", "セキュリティキー", "ネットワークキー", "비밀번호", "비번", "패스워드", "암호", "code wifi", "code wi-fi", "memorable information",
-    "memorable info", "parola chiave", "parola d'ordine", "ww", "wpa", "wpa2", "phrase secrète", "团体字", "snmp-server community", "snmp community", "community string", "masterauth",
-    "wifi code", "wi-fi code", "wlan-code", "código wifi", "codice wifi",
-)  # fmt: skip
-"""Names behind which a value is a password, and little else is."""
-
-KEY_NAMES = (
-    "邀请码", "邀請碼", "invite code", "invitation code", "gift card", "oauth", "token", "токен", "voucher", "gutschein", "api", "apikey", "key", "licence", "license", "serial",
-    "activation", "redeem", "steam", "cdkey", "lizenz",
-    "seriennummer", "schlüssel", "clé", "clef", "numéro de série", "clave", "licencia", "número de serie", "licença",
-    "chave", "licenza", "chiave", "seriale", "ключ", "серийный", "лицензи", "激活码", "激活碼", "序列号", "序列號", "注册码",
-    "註冊碼", "兑换码", "兌換碼", "密钥", "密鑰", "秘钥", "密匙", "私钥", "私鑰", "シリアル", "プロダクトキー", "ライセンス", "キーは", "시리얼",
-    "제품 키", "라이선스", "인증키", "2fa", "two-factor", "two factor", "authenticator", "authy", "totp", "two-step",
-    "两步验证", "兩步驗證", "双重验证", "二段階認証", "2단계",
-)  # fmt: skip
-"""Names of what a machine has made."""
-
-ACCESS_NAMES = (
-    "login", "log in", "log-in", "sign in", "sign-in", "credential", "creds", "protected", "encrypted", "zugangsdaten",
-    "anmeldung", "anmelden", "einloggen", "geschützt", "verschlüsselt", "identifiant", "connexion", "protégé", "chiffré",
-    "acceso", "accesso", "acesso", "protegid", "cifrad", "protett", "inloggen", "вход", "доступ", "登录", "登錄", "登陆", "登入",
-    "账密", "会员", "加密", "ログイン", "로그인", "접속",
-)  # fmt: skip
-"""Words near which people write down how to get in."""
-
-OPENING_NAMES = (
-    "wake it with", "wakes with", "log on with", "unlock", "unzip", "decrypt", "opens with", "open it with", "get in with", "gets in with", "entsperr", "öffnen mit",
-    "öffnet mit", "entpack", "déverrouill", "ouvre avec", "ouvrir avec", "s'ouvre", "desbloque", "se abre", "sblocc",
-    "si apre", "разблок", "解压", "解壓", "解锁", "解鎖", "开锁", "開鎖", "解凍", "解錠", "ロック解除", "开机", "開機", "锁屏", "鎖屏", "屏保", "잠금", "압축",
-)  # fmt: skip
-"""Words near which people write down what opens a thing."""
-
-LOCK_NAMES = (
-    "keypad", "lockbox", "lock box", "key safe", "padlock", "garage", "gate", "door", "alarm", "safe", "locker", "suitcase", "entry", "building", "deur", "sleutelkluis", "单元门", "东门", "南门", "西门", "北门", "后门", "haustür", "tür",
-    "alarmanlage", "schloss", "digicode", "porte", "portail", "coffre", "alarme", "cadenas", "puerta", "portal", "portón", "alarma",
-    "caja fuerte", "porta", "portão", "cancello", "allarme", "cassaforte", "brama", "bramy", "домофон", "подъезд", "дверь", "сейф", "门禁", "門禁",
-    "门锁", "大门", "房门", "电子锁", "键盘", "保险箱", "保险柜", "玄関", "金庫", "レジ", "コード", "番号", "ドア", "현관", "금고", "도어락",
-)  # fmt: skip
-"""What is opened by a number."""
-
-QUESTION_NAMES = (
-    "wifi", "wi-fi", "wlan", "вайфа", "와이파이", "pin", "code", "codice", "código", "kod", "код", "пин", "暗証", "コード", "코드",
-)  # fmt: skip
-"""Words of a question whose answer may be a secret."""
 
 _LETTERS = "\u00c0-\u024f\u0400-\u04ff"
 _VALUE = re.compile(
     rf"(?<![!-~{_LETTERS}])(?:[A-Za-z0-9]{{4}}(?:[ ][A-Za-z0-9]{{4}}){{3,15}}(?![!-~])"
     rf"|[0-9](?:[ ·][0-9]){{2,7}}(?![!-~])"
     rf"|(?=[!-~{_LETTERS}]{{4}})[!-/:-~{_LETTERS}]{{0,40}}+[0-9][!-~{_LETTERS}]{{0,80}}+"
+    r"|[A-Za-z]{3,24}(?:_[A-Za-z]{3,24}){1,3}(?![\w@/(\[{.=-])"
     r"|(?=[A-Za-z]{2,32}[!&#?*$^~+%][A-Za-z]|[A-Za-z]{0,8}[a-z][A-Z]|[A-Z]{2,8}[a-z])[A-Za-z!&#?*$^~+%]{6,40}+(?![A-Za-z0-9_@/(\[{.=-]))"
 )
 _DIGIT = re.compile("[0-9]")
 _SIGNS = re.compile(
-    r"(?<![a-z])[a-z]{4}(?: [a-z]{4}){3}(?![a-z])|[A-Za-z][!&#?*$^~+%][A-Za-z]|[a-z][A-Z]|[A-Z]{2}[a-z]"
+    r"(?<![a-z])[a-z]{4}(?: [a-z]{4}){3}(?![a-z])|[A-Za-z][!&#?*$^~+%_][A-Za-z]|[a-z][A-Z]|[A-Z]{2}[a-z]"
 )
-_OPENING = "\"'`(*_“‘„«‹「『【（<["
-_CLOSING = "\"'`)*_”’»›」』】）>,.!?;:，。、；]"
-_SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
-_BEFORE_VALUE = " \t\u3000\"'`(*_“‘„«‹「『（["
-_GIVING_SIGNS = frozenset(":：=＝→⇒>【】–—|是为為成用改换換叫填输打入はがをにで는은이가를을로인")
-_GIVING_QUOTES = frozenset('(（「『“„«"`')
-_GIVING_WORDS = word_set(
-    "is was are be now to as use using type enter try with called word wort mot palabra read reads still again paste put ist lautet lauten war jetzt nun auf mit "
-    "heißt nämlich est c'est c’est était maintenant avec taper tapez tape sera es era ahora con será agora com ora adesso usa nu met "
-    "är er jest é è это теперь на был была стал - it's that's it’s that’s"
-)
-_TELLING_SIGNS = frozenset(":：=＝→–—是为為成用改换換填输入はを는은를을")
-_TELLING_WORDS = word_set(
-    "is was now to type enter try with lautet ist jetzt auf mit est c'est c’est avec es ahora con é è это теперь на it's it’s para"
-)
+_OPENING = "\"'`(*_“‘„«‹「『【（<[:=>"
+_CLOSING = "\"'`()*_”’»›」』】）>,.!?;:，。、；][<"
 _PARTNER = re.compile(
-    r"(?:[!-~][ ]?[/|:][ ]?|[\w.+-]@[\w.-]{3,64}[)）]?(?:,? (?:and|und|et|y|e|with|mit)|[,，和及])[ ]?)[\"'`“]?\Z"
+    r"(?:[!-~][ ]?[/|:][ ]?|[\w.+-]@[\w.-]{3,64}[)）]?(?:,? (?:and|und|et|y|e|with|mit)|[,，和及])[ ]?"
+    r"|(?:e-?mail|address|user ?name|account|Adresse|Konto|correo|courriel|адрес\w*)(?:,? (?:and|with|und|mit|et|avec|y|con|e|com|en|и)|,)[ ]"
+    r"|[ ](?:as|als|comme|como|come|als|jako|как|with|avec|mit|con|com|met|с)[ ](?:user |usuario |utilisateur |benutzer )?[a-z][\w.-]{1,24}[ ](?:with|and|mit|und|avec|et|con|y|com|e|met|en|i|и)[ ](?:the password |password )?)[\"'`“]?\Z"
 )
-_OTHER_NAMES = word_set(
-    "user username user-name for of account by login log-in named called id handle host server ssid network version file commit sha "
-    "sha1 sha256 md5 model port room order invoice isbn benutzer benutzername nutzer nutzername konto identifiant utilisateur usuario "
-    "utente usuário cuenta логин пользователь at in on from via page chapter session uid pid"
-)
-_OTHER_HAN_NAMES = (
-    "用户", "用户名", "账号", "帐号", "账户", "帐户", "賬號", "帳號", "登录名", "ユーザー", "ユーザー名", "アカウント", "아이디", "계정",
-)  # fmt: skip
 _NUMBER = re.compile(
     r"[0-9]{4}(?: [0-9]{4}){3,5}\Z|[#*]?(?:[0-9]{4,20}|[0-9]{1,2}(?:-[0-9]{1,2}){2,5})[#*]?\Z"
 )
@@ -128,6 +87,9 @@ _ENTERING_WORDS = word_set(
 _ENTERING_SIGNS = frozenset("输按押入打")
 _ON_KEYPAD = re.compile(r"[ ]?(?:on the keypad|am Tastenfeld|を押|を入力|入力|进|进入|开门|再按)")
 _USER_AND = re.compile(r"[\w.@-]{2,}[ ]?(?:/|と|和|,|，|&|\band|\bund|\bet|\by)[ ]?[\"'`“]?\Z")
+_TO_ENTER = re.compile(
+    r"(?:输入|填入|键入|輸入|\b(?:[Tt]ype|[Ee]nter|[Uu]se|tippe|gib|tapez|tape|saisis|escribe|teclea|digita|введи|набери)[ ])[ ]?[\"'“‘「«]?[ ]?\Z"
+)
 _TO_LOG_IN = re.compile(r"[\"'`”]?[ ]?(?:で|来|to|zum|pour|para|)[ ]?")
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
 _KEY_OWNERS = (
@@ -140,6 +102,13 @@ _ONLY_LOCKS = frozenset(
         "lock box",
         "key safe",
         "padlock",
+        "キーボックス",
+        "鍵箱",
+        "key box",
+        "keybox",
+        "schlüsselbox",
+        "schlüsselkasten",
+        "boîte à clés",
         "digicode",
         "cadenas",
         "domofon",
@@ -152,11 +121,10 @@ _ONLY_LOCKS = frozenset(
     )
 )
 _SET_TO = ("设的是", "設的是", "设为", "设成", "設為", "always set", "set it to", "set to")
+_LETTER_AND_NUMBER = re.compile(r"[A-Z][0-9]{4,5}\Z|[0-9]{4,5}[A-Z]\Z")
 _KEYPAD_SIGNS = frozenset("#*")
 _LOCK_SIGNS = frozenset(":：=→(（")
-_SHORT_ANSWER = re.compile(
-    r"[0-9]{1,3}[A-Z][0-9]{2,5}\Z|[a-z]{3,12}[-_][0-9]{2,4}\Z|[A-Z]?[0-9]{3,6}[A-Z#*]?\Z"
-)
+_JOINED_WORDS = re.compile(r"[A-Za-z]{3,24}(?:_[A-Za-z]{3,24}){1,3}\Z")
 _NO_NUMBER = re.compile(
     r"[\"'”’」』]?[ ]?(?:[吗么嗎?？]|か[？?。]|인가|이냐|[-–~至到/.:][ ]?\d|[位个個字次元年月日号號章层層分秒天%条條]|文字|桁|자리|자\b|(?:characters|chars|digits|letters|times|attempts"
     r"|tries|minutes|days|bits?|bytes|Zeichen|caractères|caracteres)\b|символ)"
@@ -166,24 +134,6 @@ _LEADS_TO_NAME = re.compile(
     r"|[ ]?(?:是|为|為|作为|作為|当|做|が|は))[^\n.!?。！？0-9:：=]{0,40}\Z"
 )
 _ASSIGNED = re.compile(r"[\"'`*_)）】」]{0,3}[ \t]{0,4}(?:[:：=＝]|is\b|是)")
-_REPLY = re.compile(
-    r"[ \t]{0,4}(?:[-*>•–—][ \t])?(?:[<\[(（【][^\n>\])）】]{1,24}[>\])）】][ \t]?){0,3}"
-    r"(?:[0-9][0-9/.:, APMapm年月日上下午-]{3,24}(?:[-–][ ])?)?"
-    r"(?:[^\n:：<>]{0,24}?(?:[ \t(（]+[0-9]{1,2}:[0-9]{2}[^\n:：]{0,8})?[:：>][ \t]?)?[\"'“「`]?\Z"
-)
-_STAMP = re.compile(r"[^\n]{1,32}?[ \t][^\n]{0,20}?[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?[ \t]*\r?\n")
-_ASKS = re.compile(
-    r"[?？]|\b(?:what|whats|send|give|tell|need|again|cuál|quel|welche|wie|weet|nog|pide|pasas|dimmi|chiede|envoie|wants|asks)\b|скинь|давай|多少|发我|发一下|给我|告诉|什么|啥|来着|提供|教えて|何|なん"
-    r"|ください|뭐|알려|무엇|как[ао]й",
-    re.IGNORECASE,
-)
-_BULLET = re.compile(
-    r"[ \t\u3000>*•·☐☑✓✔□■▪+–—-]{0,24}(?:[0-9]{1,2}[.)、][ \t]{1,3})?[\"'`“「*]{0,3}\Z"
-)
-_ENDS_ROW = re.compile(
-    r"[\"'`”」*,.;|!?]{0,4}(?:[ \t\u3000]*(?:\r?\n|\Z)|[ \t\u3000]+(?:[<←(（#;|]|//|--|[–—])|[ \t]{2})"
-)
-_HEADING = re.compile(r"[^\n.!?。！？]{0,64}[!！]{0,3}[)）:：]{0,2}[ \t]*\r?\Z")
 _CELL_BEFORE = re.compile(r"(?:\t[ ]{0,4}|[ \u3000]{2}|[|/:：=→–—-][ \t\u3000])[\"'`*]{0,3}\Z")
 _PAIR_BEFORE = re.compile(r"[^\s/→…—–=:：.](?:[ ]?\.{3,}|[ ]?…+|[ ]?→|[ ][/—–=]|\t|[:：])[ \t]?\Z")
 _LOGIN_PAIR = re.compile(r"[\w@.+-][ ]?(?:/|→)[ ]\Z")
@@ -191,161 +141,28 @@ _NETWORK = re.compile(
     r"wi-?fi|network|wlan|\bwpa|\bwep\b|rout(?:er|eur)|netz|réseau|\bla red\b|acceso|correo|servidor|hotspot|сети|无线|sudo|staging|portal|cuenta|banco",
     re.IGNORECASE,
 )
+_USER_AND_SLASH = re.compile(r"[a-z][a-z0-9._-]*/[^/]+\Z")
+_MIXED_KEY = re.compile(
+    r"(?!.*[a-z]{4})(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])(?=(?:[A-Za-z]*[0-9]){2})(?=.*(?:[a-z][A-Z]|[0-9][A-Za-z][0-9A-Z]))[A-Za-z0-9]{10,}\Z"
+)
+_VALUE_LABEL = re.compile(
+    r"[ \t>*-]{0,12}(?i:value|key|token|secret|wert|schlüssel|valeur|clé|valor|clave|valore|chiave|chave|waarde|значение|ключ|值|密钥|値|キー|값|키)[ \t]?[:：=][ \t]{0,8}[\"'`]?\Z"
+)
+_GLUED_LABEL = re.compile(r"[^)\]:=]{0,24}[)\]][:=](?=[^/])")
+"""The end of a label in brackets, right before a value: `code):k8#Vd`."""
 _CHOSEN_KEY = re.compile("key|schl|cl[éea]|chave|chiave|ключ|密|秘", re.IGNORECASE)
 _GIVEN_IN_QUOTES = re.compile(
     r"(?:\b(?:with|mit|avec|con|com|met|type|enter|use|using)|用|输入)[ \t]{0,2}[\"'`“„«「]\Z",
     re.IGNORECASE,
 )
-_PLACE_HAN = ("在", "到", "第")
 _CHANGE = re.compile(
     r"(?<![!-~])[\"'`“„«]?([A-Za-z0-9][!-~]{4,63}?)[\"'`”“»]?[ ]?(?:(?:to|auf|zu|in|à|a|por|на|naar)[ ]|→|->|=>|改为|改成|换成|换为|更新为|改為)[ ]?[\"'`“„«]?\Z"
-)
-_MADE_VOID = re.compile(
-    r"[\"'`”»)）,，]{0,2}[ ]?(?:作废|失效|不能用|停用|过期|已废|no longer|does(?:n['’]t| not) work|is dead|is old|ya no|ne (?:marche|fonctionne)"
-    r"|funktioniert nicht|gilt nicht|non funziona|não funciona|больше не|не работает)",
-    re.IGNORECASE,
 )
 _CLAUSE = re.compile(
     r"(?:[ ](?:for|of|to|fürs?|zum|zur|vom|von|im|des|du|del?|della|di|do|da|pour|para|per|van|voor|от|для|на|к)(?:[ ][\w'’-]{2,20}){1,3})[ ]"
 )
-_VERBS = (" is", " ist", " est", " es", "是", "は", "는")
 _COMPOUNDS = ("passw", "kennw", "zugan", "schlü")
 _NAME_BEFORE = frozenset(string.ascii_letters + string.digits + "_.$/")
-
-
-class Mention(Enum):
-    """What kind of word mentions a secret."""
-
-    PASSWORD = auto()
-    KEY = auto()
-    ACCESS = auto()
-    OPENING = auto()
-    LOCK = auto()
-    QUESTION = auto()
-
-
-class _Passage:
-    """A word that mentions a secret, and the line in which it stands."""
-
-    def __init__(self, text: str, kind: Mention, start: int, end: int) -> None:
-        self.text = text
-        self.kind = kind
-        self.start = start
-        self.end = end
-        self.line_start = text.rfind("\n", max(0, start - LONGEST_BLOCK), start) + 1
-        line_end = text.find("\n", end, end + LONGEST_BLOCK)
-        self.line_end = len(text) if line_end < 0 else line_end
-
-    @cached_property
-    def is_heading(self) -> bool:
-        """Whether the line is short and no sentence, nor the row of a table."""
-        if self.text.find("|", self.line_start, self.line_end) >= 0:
-            return False
-        return _HEADING.match(self.text, self.line_start, self.line_end) is not None
-
-    @property
-    def ends_with_colon(self) -> bool:
-        return self.text[self.start : self.line_end].rstrip().endswith((":", "："))
-
-    @cached_property
-    def asks(self) -> bool:
-        """Whether the line asks for something."""
-        return _ASKS.search(self.text, self.line_start, self.line_end) is not None
-
-
-class _Candidate:
-    """A value that may be the secret, and how it stands to the word that mentions one."""
-
-    def __init__(self, passage: _Passage, value: str, start: int) -> None:
-        self.passage = passage
-        self.value = value
-        self.level = oddity(value)
-        self.start = start
-        self.end = start + len(value)
-
-    @property
-    def span(self) -> MatchSpan:
-        return self.start, self.end
-
-    @cached_property
-    def is_given(self) -> bool:
-        """Whether what stands right before it hands it over: a colon, a quote, “is”, “mit”, 是."""
-        head = self.before
-        bare = head.rstrip(_BEFORE_VALUE)
-        if not _GIVING_QUOTES.isdisjoint(head[len(bare) :]):
-            return True
-        return _ends_with(head, bare, _GIVING_SIGNS, _GIVING_WORDS)
-
-    @cached_property
-    def is_told(self) -> bool:
-        """Whether a verb or a colon hands it over, as even a number is."""
-        return _ends_with(
-            self.before, self.before.rstrip(_BEFORE_VALUE), _TELLING_SIGNS, _TELLING_WORDS
-        )
-
-    @cached_property
-    def has_other_name(self) -> bool:
-        """Whether what stands right before it says that it is something else: a user, a file, a page."""
-        bare = self.before.rstrip(_BEFORE_VALUE + ":：=")
-        if bare.endswith(_PLACE_HAN):
-            return True
-        for verb in _VERBS:
-            bare = bare.removesuffix(verb)
-        words = bare.rsplit(None, 1)
-        return bool(words) and (
-            words[-1].lower() in _OTHER_NAMES or bare.endswith(_OTHER_HAN_NAMES)
-        )
-
-    @cached_property
-    def before(self) -> str:
-        """What stands right before it."""
-        passage = self.passage
-        first = passage.start if self.start > passage.start else passage.line_start
-        return passage.text[max(first, self.start - LONGEST_GIVER) : self.start]
-
-    @cached_property
-    def in_sentence(self) -> bool:
-        """Whether no sentence ends between the two."""
-        first, last = sorted((self.passage.end, self.start))
-        return _SENTENCE_END.search(self.passage.text, first, last) is None
-
-    @cached_property
-    def row(self) -> int:
-        """Where its line begins."""
-        return self.passage.text.rfind("\n", self.passage.end, self.start) + 1
-
-    @cached_property
-    def between(self) -> str:
-        """The lines between the two."""
-        return self.passage.text[self.passage.line_end + 1 : self.row]
-
-    @cached_property
-    def ends_row(self) -> bool:
-        """Whether nothing, or only a remark, follows it on its line."""
-        return _ENDS_ROW.match(self.passage.text, self.end) is not None
-
-    @cached_property
-    def is_alone(self) -> bool:
-        """Whether its line has nothing else, save a bullet and a remark."""
-        return self.ends_row and _BULLET.match(self.passage.text, self.row, self.start) is not None
-
-    @cached_property
-    def is_next(self) -> bool:
-        """Whether only blank lines stand between the two."""
-        return not self.between.strip()
-
-    @cached_property
-    def is_void(self) -> bool:
-        """Whether it is said of it that it is no longer valid."""
-        return _MADE_VOID.match(self.passage.text, self.end) is not None
-
-
-def _ends_with(head: str, bare: str, signs: frozenset[str], words: frozenset[str]) -> bool:
-    if not bare:
-        return False
-    if bare[-1] in signs:
-        return True
-    return len(bare) < len(head) and bare.rsplit(None, 1)[-1].lower() in words
 
 
 def _judge(kind: Mention) -> Judge:
@@ -353,14 +170,14 @@ def _judge(kind: Mention) -> Judge:
         text, start, end = match.string, match.start(), match.end()
         if _is_part_of_name(text, start) or text[end : end + 2].lstrip(" ").startswith("|"):
             return NOTHING
-        has_before = kind in _VALUES_BEFORE and (
-            _DIGIT.search(text, max(0, start - LONGEST_GAP), start) is not None
-        )
-        if not has_before and not _has_value(text, kind, end):
-            return NOTHING
         actual = Mention.PASSWORD if kind is Mention.KEY and _is_of_network(match) else kind
-        passage = _Passage(text, actual, start, end)
-        return tuple(_behind(passage)) or (tuple(_before(passage)) if has_before else NOTHING)
+        passage = MentionPassage(text, actual, start, end)
+        if kind is Mention.QUESTION and not passage.asks:
+            return NOTHING
+        found = tuple(_behind(passage)) if _has_value(text, kind, end) else NOTHING
+        if found or kind not in _VALUES_BEFORE or not _has_value_before(text, start):
+            return found
+        return tuple(_before(passage))
 
     return judge
 
@@ -371,6 +188,13 @@ def _has_value(text: str, kind: Mention, end: int) -> bool:
     if _DIGIT.search(text, end, end + reach):
         return True
     return kind not in _NUMBERS_ONLY and _SIGNS.search(text, end, end + LONGEST_SIGNS) is not None
+
+
+def _has_value_before(text: str, start: int) -> bool:
+    """Return whether there may be a value before the word."""
+    if _DIGIT.search(text, max(0, start - LONGEST_GAP), start):
+        return True
+    return _SIGNS.search(text, max(0, start - LONGEST_SIGNS), start) is not None
 
 
 def _is_part_of_name(text: str, start: int) -> bool:
@@ -389,24 +213,28 @@ def _is_of_network(match: "re.Match[str]") -> bool:
     """Return whether a key is what people type in to get into a network."""
     if not _CHOSEN_KEY.match(match[0]):
         return False
-    return _NETWORK.search(match.string, max(0, match.start() - 24), match.end() + 40) is not None
+    return (
+        _NETWORK.search(match.string, max(0, match.start() - LONGEST_BEFORE), match.end() + 40)
+        is not None
+    )
 
 
-def _candidates(passage: _Passage, first: int, last: int) -> Iterator[_Candidate]:
+def _candidates(passage: MentionPassage, first: int, last: int) -> Iterator[MentionedValue]:
     """Yield the words that are more than letters, without the punctuation around them."""
     for found in _VALUE.finditer(passage.text, first, last):
-        bare = found[0].lstrip(_OPENING)
+        glued = _GLUED_LABEL.match(found[0]) if ":" in found[0] else None
+        bare = found[0][0 if glued is None else glued.end() :].lstrip(_OPENING)
         start = found.end() - len(bare)
         bare = bare.rstrip(_CLOSING)
         user, slash, rest = bare.partition("/")
         if slash and user.isalnum() and len(rest) >= SHORTEST_VALUE and "/" not in rest:
-            yield _Candidate(passage, rest, start + len(user) + 1)
+            yield MentionedValue(passage, rest, start + len(user) + 1)
         is_cut = found.end() == last < len(passage.text)
         if len(bare) >= SHORTEST_VALUE and not is_cut:
-            yield _Candidate(passage, bare, start)
+            yield MentionedValue(passage, bare, start)
 
 
-def _behind(passage: _Passage) -> Iterator[MatchSpan]:
+def _behind(passage: MentionPassage) -> Iterator[MatchSpan]:
     text, end = passage.text, passage.end
     on_line, below = _ACCEPTED[passage.kind]
     for candidate in _candidates(passage, end, _reach(passage)):
@@ -414,13 +242,18 @@ def _behind(passage: _Passage) -> Iterator[MatchSpan]:
         if is_on_line:
             is_taken = candidate.start - end <= LONGEST_GAP and on_line(candidate)
         else:
+            if passage.is_answered:
+                return
             is_taken = _is_in_reach(candidate) and below(candidate)
         if is_taken and not candidate.has_other_name:
             yield candidate.span
-            yield from _value_before_change(text, end, candidate.start)
+            if is_on_line:
+                yield from _value_before_change(text, end, candidate.start)
+            if not is_on_line and not passage.is_heading:
+                return
 
 
-def _reach(passage: _Passage) -> int:
+def _reach(passage: MentionPassage) -> int:
     """Find how far the text goes in which a value may stand: below a heading further than elsewhere."""
     text, end = passage.text, passage.end
     if passage.is_heading:
@@ -434,24 +267,63 @@ def _reach(passage: _Passage) -> int:
     return place
 
 
-def _is_in_reach(candidate: _Candidate) -> bool:
-    return candidate.between.count("\n") <= MOST_ROWS and "\n\n\n" not in candidate.between
+def _is_in_reach(candidate: MentionedValue) -> bool:
+    between = candidate.between
+    return between.count("\n") <= MOST_ROWS and "\n\n\n" not in between
 
 
-def _password_on_line(candidate: _Candidate) -> bool:
+def _password_on_line(candidate: MentionedValue) -> bool:
+    level = candidate.level
+    if _ID.match(candidate.value):
+        return candidate.is_beside
+    if level is not Oddity.UNMISTAKABLE and candidate.is_of_other_thing:
+        return False
+    return (candidate.is_behind_colon and _is_announced(candidate)) or _is_stated(candidate)
+
+
+def _is_stated(candidate: MentionedValue) -> bool:
     level = candidate.level
     if level is Oddity.PLAIN:
-        return _is_stated_number(candidate)
+        return _is_stated_number(candidate) or _is_joined(candidate)
     if level is Oddity.UNMISTAKABLE or candidate.is_void:
         return True
     if level is Oddity.NUMBERED:
         follows = _CLAUSE.fullmatch(candidate.passage.text, candidate.passage.end, candidate.start)
-        return candidate.in_sentence and (candidate.is_told or follows is not None)
-    is_beside = candidate.start - candidate.passage.end <= LONGEST_JOINT
-    return is_beside or candidate.is_given or (level is Oddity.UNSAYABLE and candidate.in_sentence)
+        is_told = candidate.is_told or follows is not None
+        return candidate.in_sentence and (is_told or candidate.is_alone_behind)
+    return (
+        candidate.is_beside
+        or candidate.is_given
+        or (level is Oddity.UNSAYABLE and candidate.in_sentence)
+    )
 
 
-def _is_stated_number(candidate: _Candidate) -> bool:
+def _is_announced(candidate: MentionedValue) -> bool:
+    """Return whether the value behind a colon ends its line or clause and is no plain word."""
+    if not candidate.ends_clause or not candidate.in_sentence:
+        return False
+    value = unaccented(candidate.value)
+    if _USER_AND_SLASH.match(value) or is_reference(value):
+        return False
+    if candidate.level >= Oddity.NUMBERED or _JOINED_WORDS.match(value):
+        return not names_a_secret(value)
+    if is_random(value, 8):
+        return True
+    is_numbered = any(map(str.isdigit, value)) and not candidate.passage.is_ascii
+    return (is_numbered and len(value) >= 6) or (
+        candidate.is_beside and len(value) >= 8 and has_digit_and_letter(value)
+    )
+
+
+def _is_joined(candidate: MentionedValue) -> bool:
+    """Return whether words with `_` between them are told, as no sentence has them: `fengxue_shanmiao`."""
+    if not _JOINED_WORDS.match(candidate.value) or names_a_secret(candidate.value):
+        return False
+    is_near = candidate.start - candidate.passage.end <= LONGEST_GIVER
+    return is_near and candidate.is_told and candidate.in_sentence
+
+
+def _is_stated_number(candidate: MentionedValue) -> bool:
     is_number = _NUMBER.match(candidate.value) is not None
     return (
         is_number
@@ -461,43 +333,51 @@ def _is_stated_number(candidate: _Candidate) -> bool:
     )
 
 
-def _password_below(candidate: _Candidate) -> bool:
-    level = candidate.level
-    if level is Oddity.UNMISTAKABLE or _is_answer(candidate):
+def _password_below(candidate: MentionedValue) -> bool:
+    if _ID.match(candidate.value) or is_hash(candidate.value):
+        return candidate.is_next and candidate.is_alone
+    if candidate.level is Oddity.UNMISTAKABLE or is_answer(candidate):
         return True
-    if candidate.passage.is_heading and level >= Oddity.NUMBERED and _is_paired(candidate):
+    is_heading = candidate.passage.is_heading
+    if is_heading and candidate.level >= Oddity.NUMBERED and _is_paired(candidate):
         return True
-    if level <= Oddity.NUMBERED:
+    if candidate.level <= Oddity.NUMBERED:
         return False
-    if candidate.is_alone and (candidate.is_next or candidate.passage.is_heading):
+    if candidate.is_alone and (candidate.is_next or is_heading):
         return True
-    if level is not Oddity.UNSAYABLE or not candidate.passage.is_heading:
-        return False
+    return is_heading and candidate.level is Oddity.UNSAYABLE and _is_last_cell(candidate)
+
+
+def _is_last_cell(candidate: MentionedValue) -> bool:
     text, row, start = candidate.passage.text, candidate.row, candidate.start
     is_cell = start - row <= LONGEST_ROW or _CELL_BEFORE.search(text, row, start) is not None
     return is_cell and candidate.ends_row
 
 
-def _is_paired(candidate: _Candidate) -> bool:
+def _is_paired(candidate: MentionedValue) -> bool:
     """Return whether a row of a list ends with the value, behind a sign: `Amazon … rosie1947`."""
     text, row, start = candidate.passage.text, candidate.row, candidate.start
     return candidate.ends_row and _PAIR_BEFORE.search(text, row, start) is not None
 
 
-def _key_on_line(candidate: _Candidate) -> bool:
+def _key_on_line(candidate: MentionedValue) -> bool:
+    is_beside = candidate.is_beside
     if not _is_key(candidate):
-        return False
-    is_beside = candidate.start - candidate.passage.end <= LONGEST_JOINT
+        is_told = is_beside or candidate.is_told
+        return is_told and candidate.in_sentence and _MIXED_KEY.match(candidate.value) is not None
     return is_beside or candidate.is_given or is_code_group(candidate.value)
 
 
-def _key_below(candidate: _Candidate) -> bool:
+def _key_below(candidate: MentionedValue) -> bool:
     is_listed = candidate.is_next or candidate.passage.is_heading
     is_row = candidate.is_alone or (candidate.ends_row and is_code_group(candidate.value))
-    return is_listed and is_row and _is_key(candidate)
+    is_field = (
+        _VALUE_LABEL.match(candidate.passage.text, candidate.row, candidate.start) is not None
+    )
+    return is_listed and (is_row or (is_field and candidate.ends_row)) and _is_key(candidate)
 
 
-def _is_key(candidate: _Candidate) -> bool:
+def _is_key(candidate: MentionedValue) -> bool:
     """Return whether a value is what a machine makes; of a mere `key` an id is none, nor is a public one."""
     text, start, end = candidate.passage.text, candidate.passage.start, candidate.passage.end
     if not is_key_like(candidate.value):
@@ -510,7 +390,7 @@ def _is_key(candidate: _Candidate) -> bool:
     return _ID.match(candidate.value) is None or owner.endswith(_KEY_OWNERS)
 
 
-def _access_on_line(candidate: _Candidate) -> bool:
+def _access_on_line(candidate: MentionedValue) -> bool:
     level, start = candidate.level, candidate.start
     if level <= Oddity.NUMBERED or level is Oddity.UNMISTAKABLE:
         return level is Oddity.UNMISTAKABLE
@@ -523,7 +403,7 @@ def _access_on_line(candidate: _Candidate) -> bool:
     )
 
 
-def _opening_on_line(candidate: _Candidate) -> bool:
+def _opening_on_line(candidate: MentionedValue) -> bool:
     if candidate.level is Oddity.PLAIN:
         return _is_stated_number(candidate)
     if candidate.level is Oddity.UNMISTAKABLE:
@@ -531,7 +411,7 @@ def _opening_on_line(candidate: _Candidate) -> bool:
     return candidate.level >= Oddity.ODD and candidate.is_given and candidate.in_sentence
 
 
-def _lock_on_line(candidate: _Candidate) -> bool:
+def _lock_on_line(candidate: MentionedValue) -> bool:
     """Take a number that is typed in; one behind a colon only if the thing is nothing but a lock."""
     passage, value = candidate.passage, candidate.value
     if candidate.start - passage.end > LONGEST_BEFORE or not _LOCK_NUMBER.match(value):
@@ -539,12 +419,13 @@ def _lock_on_line(candidate: _Candidate) -> bool:
     if _NO_NUMBER.match(passage.text, candidate.end):
         return False
     head = candidate.before
-    bare = head.rstrip(_BEFORE_VALUE)
-    if _ends_with(head, bare, _ENTERING_SIGNS, _ENTERING_WORDS):
+    bare = head.rstrip(BEFORE_VALUE)
+    if ends_in(head, bare, _ENTERING_SIGNS, _ENTERING_WORDS):
         return True
     if _ON_KEYPAD.match(passage.text, candidate.end) or bare.endswith(_SET_TO):
         return True
     is_lock = passage.text[passage.start : passage.end].lower() in _ONLY_LOCKS
+    is_lock = is_lock or (candidate.is_behind_colon and _LETTER_AND_NUMBER.match(value) is not None)
     gap = passage.text[passage.end : candidate.start]
     is_beside = len(gap) <= LONGEST_JOINT or not _LOCK_SIGNS.isdisjoint(gap[-LONGEST_JOINT:])
     is_sure = len(value) > 4 or not value.isdigit() or not value.startswith(("19", "20"))
@@ -557,9 +438,9 @@ def _lock_on_line(candidate: _Candidate) -> bool:
     return is_lock and is_beside and is_sure and candidate.in_sentence
 
 
-def _access_below(candidate: _Candidate) -> bool:
+def _access_below(candidate: MentionedValue) -> bool:
     level, passage = candidate.level, candidate.passage
-    if _is_answer(candidate):
+    if is_answer(candidate):
         return True
     if (
         passage.is_heading
@@ -578,35 +459,19 @@ def _access_below(candidate: _Candidate) -> bool:
     return is_announced or is_second
 
 
-def _nowhere(_candidate: _Candidate) -> bool:
+def _nowhere(_candidate: MentionedValue) -> bool:
     return False
 
 
-def _is_answer(candidate: _Candidate) -> bool:
-    """Return whether somebody who was asked for the password begins with the value."""
-    passage, row = candidate.passage, candidate.row
-    if candidate.level is Oddity.PLAIN and not _SHORT_ANSWER.match(candidate.value):
-        return False
-    if candidate.between.count("\n") > ROWS_TO_ANSWER:
-        return False
-    if not passage.asks:
-        return False
-    if not _REPLY.fullmatch(passage.text, row, candidate.start):
-        return False
-    if passage.text[row : candidate.start].strip():
-        return True
-    is_sure = passage.kind in {Mention.PASSWORD, Mention.OPENING}
-    is_reply = not candidate.between or _STAMP.fullmatch(candidate.between) is not None
-    return is_sure and is_reply
-
-
-_ACCEPTED: Mapping[Mention, tuple[Callable[[_Candidate], bool], Callable[[_Candidate], bool]]] = {
+_ACCEPTED: Mapping[
+    Mention, tuple[Callable[[MentionedValue], bool], Callable[[MentionedValue], bool]]
+] = {
     Mention.PASSWORD: (_password_on_line, _password_below),
     Mention.KEY: (_key_on_line, _key_below),
     Mention.ACCESS: (_access_on_line, _access_below),
     Mention.OPENING: (_opening_on_line, _access_below),
     Mention.LOCK: (_lock_on_line, _nowhere),
-    Mention.QUESTION: (_nowhere, _is_answer),
+    Mention.QUESTION: (_nowhere, is_answer),
 }
 """What is accepted on the line of the word, and on the lines below."""
 
@@ -622,7 +487,7 @@ def _value_before_change(text: str, first: int, start: int) -> Iterator[MatchSpa
         yield change.span(1)
 
 
-def _before(passage: _Passage) -> Iterator[MatchSpan]:
+def _before(passage: MentionPassage) -> Iterator[MatchSpan]:
     """Take X of “X is the password”, “X ← the password” and “Mail is X, Web is Y (passwords)”."""
     text, start = passage.text, passage.start
     if _ASSIGNED.match(text, passage.end):
@@ -635,24 +500,29 @@ def _before(passage: _Passage) -> Iterator[MatchSpan]:
             is_taken = _is_before_password(candidate)
         elif passage.kind is Mention.KEY:
             is_taken = is_code_group(candidate.value)
+        elif passage.kind is Mention.OPENING and _TO_ENTER.search(
+            text, max(0, candidate.start - LONGEST_GIVER), candidate.start
+        ):
+            is_taken = candidate.level >= Oddity.ODD and candidate.in_sentence
         else:
             is_taken = candidate.level >= Oddity.ODD and _with_user(candidate)
         if is_taken:
             yield candidate.span
 
 
-def _is_in_list(candidate: _Candidate) -> bool:
+def _is_in_list(candidate: MentionedValue) -> bool:
     """Return whether a value above the word ends a row of the list of which the word speaks."""
     if candidate.level is Oddity.UNMISTAKABLE:
         return True
     text, start = candidate.passage.text, candidate.start
-    row = text.rfind("\n", max(0, start - LONGEST_GAP), start) + 1
+    first = max(0, start - LONGEST_GAP)
+    row = max(first, text.rfind("\n", first, start) + 1)
     is_paired = _PAIR_BEFORE.search(text, row, start) is not None
     is_list = candidate.passage.kind is Mention.PASSWORD and candidate.level >= Oddity.ODD
     return is_list and is_paired and not candidate.has_other_name
 
 
-def _with_user(candidate: _Candidate) -> bool:
+def _with_user(candidate: MentionedValue) -> bool:
     """Return whether a value stands behind a user's name and before “to log in”: `mei と X でログイン`."""
     text, start = candidate.passage.text, candidate.start
     if not _TO_LOG_IN.fullmatch(text, candidate.end, candidate.passage.start):
@@ -660,7 +530,7 @@ def _with_user(candidate: _Candidate) -> bool:
     return _USER_AND.search(text, max(candidate.passage.line_start, start - 40), start) is not None
 
 
-def _is_before_password(candidate: _Candidate) -> bool:
+def _is_before_password(candidate: MentionedValue) -> bool:
     level, passage = candidate.level, candidate.passage
     if level <= Oddity.NUMBERED or candidate.end < passage.start - LONGEST_BEFORE:
         return False
@@ -681,14 +551,15 @@ def _rule(kind: Mention, names: tuple[str, ...], ending: str = "s?") -> Redactio
         bounded=False,
         swallows=False,
         names=True,
+        wraps=kind is Mention.KEY,
     )
 
 
 RULES = (
-    _rule(Mention.PASSWORD, PASSWORD_NAMES),
-    _rule(Mention.KEY, KEY_NAMES),
-    _rule(Mention.ACCESS, ACCESS_NAMES, "[a-z]{0,3}"),
-    _rule(Mention.OPENING, OPENING_NAMES, "[a-z]{0,3}"),
-    _rule(Mention.LOCK, LOCK_NAMES),
-    _rule(Mention.QUESTION, QUESTION_NAMES),
+    _rule(Mention.PASSWORD, MENTIONS_OF_PASSWORDS, "(?:s|et|en|ets|em|om|ом|а|у|ów|a|y|i)?"),
+    _rule(Mention.KEY, MENTIONS_OF_KEYS),
+    _rule(Mention.ACCESS, MENTIONS_OF_ACCESS, "[a-z]{0,3}"),
+    _rule(Mention.OPENING, MENTIONS_OF_OPENING, "[a-z]{0,3}"),
+    _rule(Mention.LOCK, MENTIONS_OF_LOCKS),
+    _rule(Mention.QUESTION, MENTIONS_IN_QUESTIONS),
 )

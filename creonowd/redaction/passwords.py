@@ -8,16 +8,19 @@ import re
 import string
 from collections.abc import Sequence
 
-from creonowd.redaction.labels import (
+from creonowd.redaction.labels import trim_bare
+from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule
+from creonowd.redaction.secret_names import (
     FOREIGN_NAMES,
+    HAN_LABELS,
     NO_SECRET_WORDS,
+    PAIR_NAMES,
     Strength,
     strength_of,
-    trim_bare,
 )
-from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule
 from creonowd.redaction.shape import (
     FUNCTION_WORDS,
+    SENTENCE_WORDS,
     has_digit_and_letter,
     has_sign,
     is_common_value,
@@ -35,19 +38,7 @@ ENGLISH_LABELS = (
     "psk=", "psk =", "psk:", 'psk "', "secret=", "secret =", "secret:", 'secret"', "secret'",
     "memorable word",
 )  # fmt: skip
-HAN_LABELS = (
-    "密码", "密碼", "口令", "提取码", "提取碼", "通行码", "访问码", "验证码", "驗證碼", "动态码", "校验码",
-    "解锁码", "安全码", "恢复码", "PIN码", "🔑", "🔐",
-    "パスワード", "パスコード", "パス：", "パス:", "暗証番号", "暗証コード", "合言葉", "認証コード", "確認コード", "PINコード", "PIN番号",
-    "비밀번호", "비밀 번호", "비번", "암호", "패스워드", "패스코드", "인증번호", "인증코드", "인증 코드", "핀번호", "PIN 번호",
-)  # fmt: skip
-_UNMISTAKABLE = frozenset((*FOREIGN_NAMES, "memorable word"))
-SPACED_LABELS = tuple(
-    first + gap + second
-    for first, second in ("密码", "密碼", "口令", "密钥", "密鑰", "秘钥")
-    for gap in (" ", "  ", "   ", "    ", "\u3000", "\u3000\u3000", "\u3000\u3000\u3000")
-)
-
+_UNMISTAKABLE = (*FOREIGN_NAMES, "memorable word")
 _SPACE = r"[ \t\u3000]"
 _CLOSE = r"[*_`\"”」』】\\\]'’]{0,6}+"
 _ASIDE = rf"(?:[ \t]?[(（][^()（）\n]{{0,24}}[)）]|[ \t]\[[^\[\]\n]{{0,24}}\]|)+{_CLOSE}"
@@ -72,9 +63,12 @@ _HAN_IS = (
 _VALUE = (
     r"(?!(?i:pass|pwd|secret|token|key)[a-z._-]{0,16}+[=:])"
     r"(?:(?P<opening>\\?[\"'`“‘「『《])(?P<quoted>[^\s\"'`“”‘’「」『』《》)，。、：\\][^\n\"'`“”‘’「」『』《》\\]{0,63})"
-    r"\\?[\"'`”’」』》]|(?P<bare>[!#-&(-~]{3,64}+))"
+    r"\\?[\"'`”’」』》]|(?P<bare>[!#-&(-~\u00c0-\u024f]{3,64}+))"
 )
-_WORDS_AFTER = re.compile(r"((?:[ ][A-Za-z0-9][A-Za-z0-9'’.]{0,19}){1,7})[ \t]*(?=\r?\n|\Z)")
+_WORDS_AFTER = re.compile(
+    r"((?:,?[ ][A-Za-z0-9\u00c0-\u024f][A-Za-z0-9'’.\u00c0-\u024f]{0,19}){1,7})[ \t]*(?=\r?\n|\Z|[)）])"
+)
+_WORDS_TO_FULL_STOP = re.compile(r"((?:[ ][a-z][a-z'’]{0,19}){3,7})\.(?=\s|\Z)")
 _ENDS = re.compile(
     r"[\"'`*]{0,3}(?:[ \t]{0,4}(?:\r?\n|\Z)|[ \t]{2}|[,，。；;)）】」』”|&<、]|[.!](?:\s|\Z)"
     r"|[ \t]+(?:[#/(（<|;]|//|[A-Za-z]{2,16}[:：=]|https?:|[^\x00-\x7f])|[^\x00-\x7f])"
@@ -99,12 +93,25 @@ _DOTTED_VALUE = re.compile(
 )
 _SETS_VARIABLE = re.compile(r"(?:\A|\s)(?:set|setx|ENV|ARG|export)[ \t]+[A-Z_]{0,40}\Z")
 _HAN_AND_NUMBER = re.compile(
-    r"[^\W\d_a-zA-Z]{1,12}[0-9]{3,12}\Z|[0-9]{3,12}[^\W\d_a-zA-Z年月日章节号]{1,12}\Z"
+    r"[^\W\d_a-zA-Z]{1,12}[0-9]{3,12}[^\W\d_a-zA-Z年月日章节号]{0,4}\Z|[0-9]{3,12}[^\W\d_a-zA-Z年月日章节号]{1,12}\Z"
 )
+_HAN_COMPOUNDS = (
+    "解压", "解壓", "压缩包", "壓縮檔", "访问", "訪問", "主", "恢复", "wifi", "WiFi", "Wi-Fi", "WIFI", "无线", "無線", "私钥", "文档", "打开", "网盘",
+    "后台", "登录", "开机", "锁屏", "相册", "文件", "压缩", "연결", "압축 ", "압축파일 ", "파일 ", "와이파이 ",
+)  # fmt: skip
+"""What stands before 密码 in labels of real systems."""
+_HAN_BLANK = re.compile(
+    r"[见看问找向请請無无未没沒不同略已忘]|如[下上]|另行|私信|评论|評論|群里|群公告|后缀|为空|默认|初始|错误|錯誤|重置|管理|设置|修改|提示|保密|公众号|关注|回复|正确|本人|生日|和.*一样|없|동일|참조|문의|공지|댓글|쪽지|아래|위와|변경|분실"
+)
+_QUOTED_BEFORE = re.compile(r"[“‘「『\"]([^“”‘’「」『』\"\n]{4,24})[”’」』\"][ ]?\Z")
+_CODE_NUMBER = re.compile(r"[#*]?[0-9]{4,8}[#*]?\Z")
+_YEAR = re.compile(r"(?:19|20)[0-9]{2}\Z")
+_JOINED_NUMBER = re.compile(r"[a-z]{3,24}_[0-9]{1,4}[a-z]{1,12}\Z")
 _CHAIN = re.compile(r"[a-z]+(?:([-._])[a-z]+)(?:\1[a-z]+){2,6}\Z")
 _GAP = re.compile(r"\t|[ ]{2}")
+_OTHER_CELL = re.compile(r"[^\s|][ \t]*\|[^|\n]{0,40}\Z")
 _ENDS_LINE = re.compile(r"[ \t]*(?:[\r\n]|\Z)")
-_MEASURE = re.compile(r"[0-9]+(?:[./:][0-9]+)?[A-Za-z%]{0,2}\Z")
+_MEASURE = re.compile(r"[0-9]+(?:[.,/:][0-9]+){0,3}[A-Za-z%]{0,2}\Z")
 _CREDENTIALS = re.compile(
     r"(?:login|log in|sign in|user(?:name)?|machine|account|as|default)[ \t:=]{1,3}"
     r"(?:with |as |name )?(?!and\b|your\b|the\b|with\b|a\b)[^\s,;]{1,64}[ \t,;/]+(?:and |with |the |your )*\Z",
@@ -119,7 +126,7 @@ _QUALIFIERS = (
     )
 )
 _ASKING = word_set(
-    "ask pedir demander fragen chiedere vragen спросить same igual idem gleiche come como sem sin sans ohne bez senza без none unknown"
+    "ask pedir demander demandez fragen frag chiedere vragen vraag спросить come como"
 )
 _WORDS_OF_ADVICE = word_set(
     "see ask must should can could will would please enter choose pick use used set get try send sent page at least than is are was i you"
@@ -144,14 +151,18 @@ _VERBS_OF_USE = frozenset(
 _HAN_VERBS_OF_USE = frozenset("用以拿把将將")
 _LETTERS = string.ascii_letters
 _PRINTABLE = string.ascii_letters + string.digits + string.punctuation
-_QUOTED_PLAIN = r"[\"'“‘`「]?([!#-&(-~]{3,64}?)[\"'”’`」]?"
+_QUOTED_PLAIN = r"[\"'“‘`「«]?[ ]?([!#-&(-~\u00c0-\u024f]{3,64}?)[ ]?[\"'”’`」»]?"
 _FROM_TO = re.compile(
-    rf"[\w \t'’]{{0,24}}?[ \t](?:from|von)[ \t]+{_QUOTED_PLAIN}[ \t]+(?:to|auf|zu|in)[ \t]+{_QUOTED_PLAIN}(?=[\s,.;!?，。；]|\Z)",
+    rf"(?u:[\w \t'’@.]){{0,60}}?[ \t](?:from|von|van|de|da|från|fra|z|od|с|от)[ \t]+{_QUOTED_PLAIN}[ \t,]+(?:to|auf|zu|in|naar|à|a|para|por|till|til|na|на)[ \t]+"
+    rf"{_QUOTED_PLAIN}(?=[\s,.;!?，。；]|\Z)"
+    rf"|(?u:[\w \t'’@.]){{0,60}}?[ \t](?:no longer|not|nicht mehr|nicht|n['’]est plus|ya no es|no es|non è più|não é mais|niet meer|is niet|больше не)[ \t]+"
+    rf"{_QUOTED_PLAIN}[ \t,]+(?:but|sondern|mais|sino|ma|mas|maar|а)[ \t]+{_QUOTED_PLAIN}(?=[\s,.;!?，。；]|\Z)",
     re.IGNORECASE,
 )
 _HAN_FROM_TO = re.compile(
     rf"[^\n\x00-\x7f]{{0,4}}?(?:从|由|從|自)[^\n\x00-\x7f，。；“‘「]{{0,6}}[ ]?{_QUOTED_PLAIN}[ ]?(?:改|换|換|变|變|更新|修改|变更|更改)"
     rf"(?:成了?|为了?|為|到)[ ]?{_QUOTED_PLAIN}(?=[\s,.;!?]|[^\x00-\x7f]|\Z)"
+    rf"|[^\n\x00-\x7f]{{0,4}}?[ ]?{_QUOTED_PLAIN}(?:から|에서)[ ]?{_QUOTED_PLAIN}[ ]?(?:[にへ]|으?로)"
 )
 
 
@@ -160,7 +171,7 @@ def _english(match: "re.Match[str]") -> Sequence[MatchSpan]:
     line_start = text.rfind("\n", max(0, start - LONGEST_LINE_HEAD), start) + 1
     head = text[max(line_start, start - LONGEST_LINE_HEAD) : start]
     whole_name = _name_before(head) + name
-    if name.lower() not in _UNMISTAKABLE and strength_of(whole_name) < Strength.SECRET:
+    if not name.lower().startswith(_UNMISTAKABLE) and strength_of(whole_name) < Strength.SECRET:
         return NOTHING
     if whole_name.lower() == "pass" and not match["assign"] and not _may_name_value(match, head):
         return NOTHING
@@ -228,7 +239,8 @@ def _value_of(match: "re.Match[str]") -> tuple[str, str, MatchSpan]:
 def _is_assigned(match: "re.Match[str]", kind: str, value: str, head: str) -> bool:
     """Return whether what stands behind `password:`, or in the cell beside it, is a password."""
     if "|" in match["assign"]:
-        return has_digit_and_letter(value) or (value.isdigit() and len(value) >= 4)
+        is_number = value.isdigit() and len(value) >= 4 and not _OTHER_CELL.search(head)
+        return (has_digit_and_letter(value) and is_plain_value(value)) or is_number
     return _is_behind_colon(match, kind, value, head)
 
 
@@ -243,13 +255,15 @@ def _is_behind_colon(match: "re.Match[str]", kind: str, value: str, head: str) -
         return _is_quoted_value(value, phrase=named_phrase)
     text, last = match.string, match.start(kind) + len(value)
     if value.strip("#*").isdigit():
-        return len(value) <= 20 and not _COUNTS.match(text, last)
+        is_year = _YEAR.match(value) is not None and _PLAIN_WORD_BEFORE.search(head) is not None
+        return len(value) <= 20 and not is_year and not _COUNTS.match(text, last)
     in_shell = match["assign"] == "=" and (match["name"].isupper() or _is_flag(head))
     is_alone = in_shell or _ENDS.match(text, last) is not None
     is_chain = head.endswith("_") and value.count("-") >= WORDS_OF_A_CHAIN - 1
     if (has_sign(value) and len(value) >= 6) or (match["assign"] == "=" and is_chain and is_alone):
         return True
-    return is_alone and (has_digit_and_letter(value) or _is_word(text, value, last, head))
+    is_word = not match["qualifier"] and _is_word(text, value, last, head)
+    return is_alone and (has_digit_and_letter(value) or is_word)
 
 
 def _is_word(text: str, value: str, last: int, head: str) -> bool:
@@ -275,6 +289,8 @@ def _is_quoted_value(value: str, *, phrase: bool) -> bool:
 def _end_of_phrase(match: "re.Match[str]", value: str, last: int, head: str) -> int:
     """Find the end of `blue horse tin roof`: words to the end of the line that are no sentence."""
     more = _WORDS_AFTER.match(match.string, last)
+    if more is None and match["name"].lower() == "passphrase":
+        more = _WORDS_TO_FULL_STOP.match(match.string, last)
     if more is None or not value.isalpha() or not _LABEL_ALONE.match(head):
         return 0
     words = [value.lower(), *more[1].lower().split()]
@@ -282,7 +298,9 @@ def _end_of_phrase(match: "re.Match[str]", value: str, last: int, head: str) -> 
     is_long = numbered and len(words) >= WORDS_OF_A_CHAIN
     is_phrase_name = match["name"].lower() == "passphrase"
     is_long = is_long or (is_phrase_name and len(words) >= WORDS_OF_A_CHAIN)
-    sentence = _WORDS_OF_ADVICE if is_long else FUNCTION_WORDS
+    if words[-1] == "please":
+        words.pop()
+    sentence = _WORDS_OF_ADVICE if is_long else SENTENCE_WORDS
     named = words[:1] if is_long else words
     if words[0] in _ASKING or not sentence.isdisjoint(words) or any(map(is_common_value, named)):
         return 0
@@ -361,11 +379,15 @@ def _is_flag(head: str) -> bool:
 
 def _change(match: "re.Match[str] | None") -> Sequence[MatchSpan]:
     """Take both values of “changed from X to Y”, if one of them cannot be a word."""
-    if match is None or not all(map(is_plain_value, match.groups())):
+    if match is None:
         return NOTHING
-    if not any(map(has_digit_and_letter, match.groups())):
+    first, second = (at for at in range(1, len(match.groups()) + 1) if match[at] is not None)
+    values = match[first], match[second]
+    is_odd = any(map(has_digit_and_letter, values))
+    is_number = all(map(_CODE_NUMBER.match, values)) and not all(map(_YEAR.match, values))
+    if not all(map(is_plain_value, values)) or not (is_odd or is_number):
         return NOTHING
-    return (match.span(1), match.span(2))
+    return (match.span(first), match.span(second))
 
 
 def _use_as(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -375,6 +397,9 @@ def _use_as(match: "re.Match[str]") -> Sequence[MatchSpan]:
     before = head.rstrip(_PRINTABLE)
     value = head[len(before) :].lstrip("\"'`")
     first = max(0, end - 80) + len(head) - len(value)
+    quoted = _QUOTED_BEFORE.search(text, max(0, end - 40), end)
+    if quoted is not None and _HAN_AND_NUMBER.match(quoted[1]):
+        return (quoted.span(1),)
     before = before.rstrip(" \"'“‘「")
     is_english = text[end : end + 4].lower() == " as "
     if is_english:
@@ -385,7 +410,7 @@ def _use_as(match: "re.Match[str]") -> Sequence[MatchSpan]:
     if not is_used or not 4 <= len(value) <= 64:
         return NOTHING
     is_sure = has_digit_and_letter(value) or has_sign(value)
-    if is_english and not is_sure:
+    if not is_sure:
         is_sure = len(value) >= 6 and value.islower() and value not in FUNCTION_WORDS
     if not is_sure or not is_plain_value(value) or names_a_secret(value):
         return NOTHING
@@ -403,10 +428,14 @@ def _han(match: "re.Match[str]") -> Sequence[MatchSpan]:
         return NOTHING
     if value.strip("#*").isdigit():
         fewest = 3 if match["assign"] or match["prose"] else 4
-        taken = fewest <= len(value) <= 20 and not _COUNTS.match(text, last)
+        in_row = "|" in (match["assign"] or "") and _OTHER_CELL.search(
+            text, max(0, match.start() - LONGEST_LINE_HEAD), match.start()
+        )
+        taken = not in_row and fewest <= len(value) <= 20 and not _COUNTS.match(text, last)
     elif (
         has_digit_and_letter(value)
         or is_numbered_word(value)
+        or _JOINED_NUMBER.match(value)
         or (has_sign(value) and len(value) >= 5)
     ):
         taken = not _COUNTS.match(text, last)
@@ -421,6 +450,23 @@ def _han(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 def _han_and_number(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (match.span(1),)
+
+
+def _han_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take Chinese or Korean words behind a label that no dialogue has: a compound such as 解压密码."""
+    text, start, value = match.string, match.start(), match["value"]
+    head = text[max(0, start - 6) : start]
+    is_compound = head.endswith(_HAN_COMPOUNDS)
+    if text.startswith(("(全拼", "（全拼", "(拼音", "（拼音"), match.end()):
+        return NOTHING
+    if _HAN_BLANK.search(value) or _DOUBT.match(text, match.end()):
+        return NOTHING
+    has_mark = not value.isalpha()
+    if match["is"] is not None and not is_compound:
+        return NOTHING
+    if not (is_compound or has_mark):
+        return NOTHING
+    return (match.span("value"),)
 
 
 def _number_after_colon(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -450,7 +496,7 @@ _AS_HAN_PASSWORD = tuple(
 # `labels` takes these values, and in a third of the time.
 _LEFT_TO_LABELS = r"(?!p(?:ass)?w(?:or)?d[:=](?:pass|pwd|[ ]?[*]|[ ]?(?=[A-Za-z0-9]{6,64}(?:[\s,;&]|\Z))[A-Za-z]{0,8}[0-9][A-Za-z0-9]{5,63}))"
 _ENGLISH_NAME = (
-    rf"{_LEFT_TO_LABELS}(?P<name>password|passwords|passwd|passphrase|passcode|pwd|psk|(?u:{'|'.join(FOREIGN_NAMES)})"
+    rf"{_LEFT_TO_LABELS}(?P<name>password|passwords|passwd|passphrase|passcode|pwd|psk|(?u:{'|'.join(FOREIGN_NAMES)})(?:et|en|ets|em|a|y|i|u)?"
     r"|memorable word|pass|p/w|pw|secret)(?![A-Za-z0-9_,;\r\n-])"
 )
 
@@ -488,7 +534,7 @@ RULES = (
     RedactionRule(
         "labelled_password",
         ENGLISH_LABELS,
-        rf"(?i){_ENGLISH_NAME}(?:(?P<from>(?=[\w \t'’]{{0,24}}[ \t](?:from|von)[ \t]))"
+        rf"(?i){_ENGLISH_NAME}(?:(?P<from>(?=(?u:[\w \t'’@.]){{0,60}}?[ \t](?:from|von|van|de|da|från|fra|z|od|с|от|no longer|not|nicht|n['’]est plus|ya no|no es|non è|não é|niet|больше не)[ \t]+(?:mehr |meer |es |più |mais )?[\"'“‘`«]?[ ]?(?:[A-Za-z._-]{{0,32}}[0-9]|[A-Za-z]{{2,24}}[!#$%&*+@^_])))"
         rf"|(?:[ ](?:nueva|actual|temporal))?{_ASIDE}{_CLAUSE}(?>(?P<assign>{_ASSIGN}|(?<=[\"']),[ \t]{{0,16}}(?=[\"']))|(?P<prose>{_IS})"
         rf"|(?(clause)(?!)|[ \t]{{1,8}}(?:[-–—]{{1,2}}[ \t]{{1,4}}|[057][ \t])?)){_VALUE})",
         _english,
@@ -505,8 +551,8 @@ RULES = (
     ),
     RedactionRule(
         "labelled_password",
-        tuple(map(str.lower, (*HAN_LABELS, *SPACED_LABELS))),
-        rf"(?P<name>{'|'.join((*HAN_LABELS, *SPACED_LABELS))})(?:(?P<from>(?=[^\n\x00-\x7f]{{0,4}}[从由從自][^\n\x00-\x7f，。；“‘「]{{0,6}}[ ]?[\"'“‘`「]?[!-~]))"
+        tuple(map(str.lower, HAN_LABELS)),
+        rf"(?P<name>{'|'.join(HAN_LABELS)})(?:(?P<from>(?=[^\n\x00-\x7f]{{0,4}}(?:[从由從自][^\n\x00-\x7f，。；“‘「]{{0,6}}[ ]?[\"'“‘`「]?[!-~]|[ ]?[\"'“「『]?[!-~]{{4,40}}[\"'”」』]?(?:から|에서))))"
         rf"|{_ASIDE}(?>(?P<assign>{_ASSIGN})|{_SPACE}{{0,4}}(?P<prose>{_HAN_IS})|{_SPACE}{{0,4}})"
         rf"(?:[A-Za-z0-9_.@-]{{2,40}}[ \t]{{0,2}}/[ \t]{{0,2}})?{_VALUE})",
         _han,
@@ -519,6 +565,15 @@ RULES = (
         ("密码", "密碼", "口令", "パスワード", "비밀번호"),
         r"(?:密[码碼]|口令|パスワード|비밀번호)[:：][ ]?((?u:[^\W\d_A-Za-z]){2,12}[0-9]{3,8})(?=[\s，。；、]|\Z)",
         _han_and_number,
+        bounded=False,
+        names=True,
+    ),
+    RedactionRule(
+        "labelled_password",
+        ("密码", "密碼", "口令", "암호", "비밀번호"),
+        r"(?:密[码碼]|口令|암호|비밀번호)(?:(?P<colon>[ ]?[:：][ \t]{0,2})|(?P<is>是|为|為|就是)(?=[「『“‘\"])|[ ](?=[^\x00-\x7f\s]{1,8}[@#$%^&*_!+-]))"
+        r"(?P<quote>[「『“‘\"]?)(?P<value>[\u4e00-\u9fff\uac00-\ud7a3][\u4e00-\u9fff\uac00-\ud7a3@#$%^&*_!+0-9A-Za-z-]{1,19})[」』”’\"]?(?=[ \t]*(?:[\r\n(（,，。；;]|\Z))",
+        _han_words,
         bounded=False,
         names=True,
     ),
@@ -541,6 +596,7 @@ RULES = (
             "login：",
             "auth=",
             "auth: ",
+            *(name + sign for name in PAIR_NAMES for sign in (":", "：", " :", "=")),
             "/pass:",
             "/pass：",
             "/password:",
@@ -550,7 +606,7 @@ RULES = (
             "/口令：",
             "/口令:",
         ),
-        r"(?i)[/a-z口令]{3,12}[:：=][ \t]{0,4}[\w.@+-]{1,64}[ \t]?[:/][ \t]?([!-~]{3,64}+)",
+        r"(?iu:[^\n:：=]{2,24}?)[:：=][ \t]{0,4}[\w.@+-]{1,64}[ \t]?[:/／][ \t]?([!-~]{3,64}+)",
         _beside_user,
         bounded=False,
     ),

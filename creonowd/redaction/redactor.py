@@ -374,7 +374,7 @@ def _is_secret_name(name: Any) -> bool:
 
 @lru_cache(maxsize=CACHED_TEXTS)
 def _is_secret_name_text(name: str) -> bool:
-    from creonowd.redaction.labels import is_secret_name
+    from creonowd.redaction.secret_names import is_secret_name
 
     return is_secret_name(name)
 

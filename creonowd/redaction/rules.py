@@ -56,13 +56,32 @@ NEAR = 4500
 SLICE = 64 * 1024
 """How far from a change a new match may begin: further than any match is long."""
 
+LONGEST_PERIOD = 512
+FARTHEST_BEFORE = 600
+"""How far before an anchor rules look."""
+FEWEST_REPETITIONS = 8
+MOST_STATES = 256
+"""How many pieces of a text that repeats itself are looked at before the others are looked at too."""
+
 LONGEST_NAME_END = 24
+NEAR_VALUE = 24
+"""How far behind its name a value stands that leaves no other one to be looked for."""
 DIGITS_OF_A_KEY = 4
 SHORTEST_WRAPPED = 12
+SHORTEST_LAST_LINE = 6
+LONGEST_GAP_OF_LINES = 48
 _BEFORE_WRAP = frozenset("\"'`)\\ \t\r\n")
 _WRAPPED = re.compile(
-    r"[\"'`)]{0,2}[ \t]{0,4}[\\+]?[ \t]{0,4}\r?\n[ \t]{0,40}[\"'(]{0,2}([A-Za-z0-9+/_=-]{12,}+)"
+    r"[\"'`)]{0,2}[ \t]{0,4}[\\+]?[ \t]{0,4}\r?\n[> \t]{0,40}[\"'(]{0,2}([A-Za-z0-9+/_=-]{12,}+)"
 )
+_LAST_WRAPPED = re.compile(
+    r"[\"'`)]{0,2}[ \t]{0,4}[\\+]?[ \t]{0,4}\r?\n[ \t]{0,40}[\"'(]{0,2}"
+    r"((?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{6,15}|(?=[^0-9\n]*[0-9])(?=[^a-z\n]*[a-z])(?=[^A-Z\n]*[A-Z])[A-Za-z0-9+/_-]{4,11}={0,2})[\"'`),;]{0,3}[ \t]{0,8}(?:[\r\n]|\Z)"
+)
+_ANSWERED = re.compile(
+    r"[\w.-]{0,24}(?:[\"'`*)\]]{0,4}[ \t]{0,4}[:=：][ \t\"'`*]{0,8}|[?？][ \t]{0,4}\r?\n[^\n:：>]{1,24}[:：>][ ]?)\*\*\*REDACTED\*\*\*[\"'`,;]{0,3}[ \t]{0,8}(?:[\r\n]|\Z)"
+)
+"""A name that has its value on its line, and nothing more stands there."""
 _LINE_END = re.compile(r"[\"'`),;\\]{0,4}[ \t]{0,8}(?:[\r\n+]|\Z)")
 
 _INVISIBLE = (
@@ -142,6 +161,11 @@ def first_group(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (match.span(1),)
 
 
+def unless_stand_in(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the first group, unless it or a step of its path only marks the place of a secret."""
+    return NOTHING if any(map(is_stand_in, re.split("[/?&=]", match[1]))) else (match.span(1),)
+
+
 def unless_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take everything, unless the first group is a stand-in or made of words."""
     body = match[1]
@@ -160,7 +184,8 @@ def short_key(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take a key that is shorter than the vendor's, as tests have them, unless it is a name."""
     body = match[1]
     digits = sum(map(str.isdigit, body))
-    is_key = digits >= 2 and not is_words(body) and not is_stand_in(body)
+    is_mixed = re.search("[a-z][A-Z].*[a-z]|[A-Z]{2}[a-z]", body) is not None
+    is_key = (digits >= 2 or is_mixed) and not is_words(body) and not is_stand_in(body)
     return (match.span(),) if is_key else NOTHING
 
 
@@ -286,6 +311,7 @@ class CompiledRule(NamedTuple):
     match_at: Callable[[str, int], "re.Match[str] | None"]
     judge: Judge
     swallows: bool
+    names: bool
 
 
 class Scanner(NamedTuple):
@@ -393,15 +419,25 @@ def _anchored_spans(scanner: Scanner, text: str, hits: Iterable[Hit]) -> list[Ra
     escapes = may_have_escapes(text)
     always_inside = frozenset[str]() if escapes else LETTER_OR_DIGIT
     compiled = scanner.compiled
-    for anchor, start, _ in _without_repetition(scanner, text, hits):
+    answered, by = -1, 0
+    repetition = _Repetition(text, done)
+    for anchor, start, end in _worth_a_look(scanner, text, hits, repetition):
+        may_repeat = anchor == repetition.leader or start > repetition.next_leader
+        if may_repeat and repetition.begins(anchor, start, spans):
+            spans += repetition.copies(spans)
+            continue
         before = text[start - 1] if start else " "
-        for rank, bounded, match_at, judge, swallows in compiled[anchor] or _compile(
+        for rank, bounded, match_at, judge, swallows, names in compiled[anchor] or _compile(
             scanner, anchor
         ):
-            if start < done[rank] or (
-                bounded
-                and before in MAY_BE_INSIDE
-                and (before in always_inside or is_inside_token(text, start, escapes=escapes))
+            if (
+                start < done[rank]
+                or (start == answered and names and rank > by)
+                or (
+                    bounded
+                    and before in MAY_BE_INSIDE
+                    and (before in always_inside or is_inside_token(text, start, escapes=escapes))
+                )
             ):
                 continue
             match = match_at(text, start)
@@ -410,21 +446,118 @@ def _anchored_spans(scanner: Scanner, text: str, hits: Iterable[Hit]) -> list[Ra
             for first, last in judge(match):
                 spans.append((first, last, rank))
                 done[rank] = last
+                if names and 0 <= first - end <= NEAR_VALUE and text[last : last + 1] != "\\":
+                    answered, by = start, rank
             if swallows and done[rank] < match.end():
                 done[rank] = match.end()
     return spans
 
 
-def _without_repetition(scanner: Scanner, text: str, hits: Iterable[Hit]) -> Iterator[Hit]:
-    """Leave out names that are repeated at once: only the last one has a value."""
+class _Repetition:
+    """Knows where a text only repeats itself, so that what is found in one piece is in the next ones.
+
+    A text of nothing but labels costs a hundred times as much as counting its tokens otherwise.
+    """
+
+    def __init__(self, text: str, done: list[int]) -> None:
+        self._done = done
+        self._lacking = frozenset(rank for rank, place in enumerate(done) if place)
+        self.end = 0
+        """Up to where nothing new is to be found."""
+        self._text = text
+        self._period = 0
+        self._start = 0
+        self._first_span = 0
+        self.leader = -1
+        self.next_leader = -1
+        """The anchor that is followed, and from where on another one may be."""
+        self._last, self._apart, self._times = 0, 0, 0
+        self._run: dict[tuple[MatchSpan, ...], MatchSpan] = {}
+
+    def begins(self, anchor: int, start: int, spans: Sequence[RankedSpan]) -> bool:
+        """Note a hit, and return whether all was the same before, the text and how far matches reach.
+
+        Only one anchor is followed, as long as it comes at even distances.
+        """
+        if not self._is_even(anchor, start) or len(self._run) > MOST_STATES:
+            return False
+        first, first_span = self._run.setdefault(self._state(start), (start, len(spans)))
+        if first == start:
+            return False
+        apart = start - first
+        end = self._same_until(start, self._apart) - NEAR
+        if end - start < 2 * apart:
+            return False
+        self._period, self._start, self._first_span = apart, start, first_span
+        self.end = start + (end - start) // apart * apart
+        return True
+
+    def _is_even(self, anchor: int, start: int) -> bool:
+        """Return whether the anchor that is followed has come at even distances for some time."""
+        is_new = anchor != self.leader
+        self.leader, self.next_leader = anchor, start + LONGEST_PERIOD
+        apart, self._last = 0 if is_new else start - self._last, start
+        if apart != self._apart or not apart:
+            if self._apart and not is_new:
+                self.leader, self.next_leader = -1, -1
+            self._apart, self._times = apart, 0
+            self._run = {}
+        self._times += 1
+        return self._times > FEWEST_REPETITIONS and start >= FARTHEST_BEFORE
+
+    def copies(self, spans: Sequence[RankedSpan]) -> list[RankedSpan]:
+        """List what was found in the last piece once more for each piece up to the end."""
+        found = spans[self._first_span :]
+        return [
+            (first + shift, last + shift, rank)
+            for shift in range(self._period, self.end - self._start + self._period, self._period)
+            for first, last, rank in found
+        ]
+
+    def _state(self, start: int) -> tuple[MatchSpan, ...]:
+        """Return how far the matches of which rules reach beyond a place."""
+        lacking = self._lacking
+        beyond = [
+            (rank, place - start)
+            for rank, place in enumerate(self._done)
+            if place > start and rank not in lacking
+        ]
+        return tuple(beyond)
+
+    def _same_until(self, start: int, period: int) -> int:
+        """Find how far the text goes on as it does one period before; 0 if it did not before."""
+        text, first = self._text, max(period, start - NEAR)
+        if text[first:start] != text[first - period : start - period]:
+            return 0
+        step, end = NEAR, start
+        while step:
+            if (
+                end + step <= len(text)
+                and text[end : end + step] == text[end - period : end - period + step]
+            ):
+                end += step
+                step *= 2
+            else:
+                step //= 2
+        return end
+
+
+def _worth_a_look(
+    scanner: Scanner, text: str, hits: Iterable[Hit], repetition: _Repetition
+) -> Iterator[Hit]:
+    """Leave out names that are repeated at once, of which only the last has a value, and redacted ones."""
     named = scanner.named
-    last_name, is_repeated = -1, False
+    has_placeholder = PLACEHOLDER in text
+    last_name, is_done = -1, False
     for hit in hits:
         anchor, start, end = hit
+        if start < repetition.end:
+            continue
         if named[anchor]:
             if start != last_name:
-                last_name, is_repeated = start, _is_repeated(text, start, end)
-            if is_repeated:
+                last_name, is_done = start, _is_repeated(text, start, end)
+                is_done = is_done or (has_placeholder and _ANSWERED.match(text, end) is not None)
+            if is_done:
                 continue
         yield hit
 
@@ -447,6 +580,7 @@ def _compile(scanner: Scanner, anchor: int) -> tuple[CompiledRule, ...]:
             compile_pattern(rule.pattern).match,
             rule.judge,
             rule.swallows,
+            rule.names,
         )
         for rank, rule in ranked
     )
@@ -479,16 +613,22 @@ def _with_wrapped_lines(
     They end at the next span, so that no line is looked at twice.
     """
     limits = [start for start, _, _ in spans[1:]]
+    last = -LONGEST_GAP_OF_LINES
     for span, limit in zip(spans, [*limits, len(text)], strict=True):
         yield span
-        _, end, rank = span
-        if limit - end < SHORTEST_WRAPPED or text[end] not in _BEFORE_WRAP:
+        start, end, rank = span
+        is_more = start - last < LONGEST_GAP_OF_LINES and text[last:start].isspace()
+        last = end
+        if limit - end < SHORTEST_LAST_LINE or text[end] not in _BEFORE_WRAP:
             continue
         if not scanner.rules[rank].wraps:
             continue
+        first = end
         while (more := _WRAPPED.match(text, end, limit)) and _is_wrapped(more[1], text, more.end()):
             end = more.end(1)
             yield more.start(1), end, rank
+        if (is_more or end > first) and (more := _LAST_WRAPPED.match(text, end, limit)):
+            yield more.start(1), more.end(1), rank
 
 
 def _is_wrapped(line: str, text: str, end: int) -> bool:

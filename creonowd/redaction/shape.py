@@ -40,13 +40,13 @@ _JOINED = re.compile(
 _WORDS_AND_SIGNS = re.compile(r"[A-Za-z]{2,}(?:[!&#?*$^~+%][A-Za-z]{2,}){1,4}[!?]?\Z")
 _CASES_INSIDE = re.compile("[a-z][A-Z].*[a-z]|[A-Z]{2}[a-z]+[A-Z]")
 _HASH = re.compile(r"[0-9a-f]{7,}\Z")
-_FINGERPRINT = re.compile(r"[0-9A-F]{40}\Z|(?:[0-9A-F]{4} ){7,9}[0-9A-F]{4}\Z")
+_FINGERPRINT = re.compile(r"[0-9A-F]{40}\Z|(?:[0-9A-F]{4} ){4,9}[0-9A-F]{4}\Z")
 _NUMBERED = re.compile(
     r"[A-Za-z][a-z]*[-. ][0-9]{1,2}[a-z]?\Z|[a-z]+_[0-9]{1,2}[a-z]?\Z|[A-Z]{1,3}[0-9]{2,4}\Z"
 )
 _SLASHES = re.compile(r"[A-Za-z][0-9][A-Za-z]+(?:/[A-Za-z0-9]{2,12}){1,4}\Z")
 _KEY = re.compile(
-    r"(?:0x)?[0-9a-fA-F]{64}\Z|[0-9]{6}(?:-[0-9]{6}){7}\Z|[A-Z0-9]{2}(?:-[A-Z0-9]{5,6}){5,7}\Z|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?::[a-z]{2})?\Z"
+    r"(?:0x)?[0-9a-fA-F]{64}\Z|(?=[A-Z-]*[0-9])(?=[0-9-]*[A-Z])[A-Z0-9]{4,5}(?:-[A-Z0-9]{4,5}){3,5}\Z|[0-9]{6}(?:-[0-9]{6}){7}\Z|[A-Z0-9]{2}(?:-[A-Z0-9]{5,6}){5,7}\Z|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?::[a-z]{2})?\Z"
 )
 _RUN = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}\Z|[A-Za-z0-9_-]*[A-Za-z0-9]{12,}[A-Za-z0-9_-]*\Z")
 _NUMBERED_WORD = re.compile(r"[A-Za-z]{3,24}_[0-9]{3,8}\Z")
@@ -63,6 +63,9 @@ _INDEXED = re.compile(
 )
 _TYPE = re.compile(r"(?:Big)?U?[Ii]nt[0-9]{1,3}(?:_t|(?:Clamped)?Array)?\Z|Float[0-9]{2}Array\Z")
 _CALL = re.compile(r"[(\[](?:[\w.,:=*\"'-]|[(\[]|[)\]](?!\w))*(?<=[()\]])\Z")
+_CMDLET = re.compile(
+    r"(?:Add|Convert|ConvertFrom|ConvertTo|Export|Get|Import|Invoke|Join|New|Out|Read|Select|Set|Start|Test|Unprotect|Protect|Write)-[A-Z][A-Za-z]+\Z"
+)
 _NAME = re.compile(r"\w{3,}")
 _NUMBER_OR_FLAG = re.compile(r"0[xX][0-9a-fA-F]{1,8}\Z|#[0-9a-fA-F]{3,8}\Z|--[a-z]")
 _SNAKE_CALL = re.compile(r"[a-z]\w*_\w*\(")
@@ -104,9 +107,18 @@ FUNCTION_WORDS = word_set(
     "were be been has have had do does not no never nobody none i you he she it we they my your his her "
     "its our their what which who where when why how there here see ask must should can could will would "
     "please enter choose pick use used set get try send sent keep write read look call contact about "
-    "only just same any some all each every than then too very so forgot forgotten"
+    "only just same any some all each every than then too very so forgot forgotten "
 )
 """Words of sentences; where one stands, a password does not."""
+
+SENTENCE_WORDS = FUNCTION_WORDS | word_set(
+    "ist sind war wird werden wurde wurden nicht kein keine steht stehen liegt liegen hängt bitte siehe noch wir ihr sie haben habe hat "
+    "est sont était sera seront pas voir nous vous ils elle notre votre ont "
+    "está están será fue era son ver nuestro nuestra tiene "
+    "sono era sarà vedi nostro nostra abbiamo são foi será veja nosso nossa "
+    "staat staan ligt zijn wordt werd niet zie wij jij onze hebben jest są był jak tak nie "
+)
+"""The same with words of other languages that make a sentence of a phrase."""
 
 COMMON_VALUES = word_set(
     "string str text varchar char bytes buffer boolean bool int integer float number any object array list "
@@ -125,6 +137,22 @@ COMMON_VALUES = word_set(
     "later soon driving nothing something anything everything maybe sure thanks sorry hello"
 )
 """What stands behind a label in code, forms and tables without being a secret."""
+
+
+BLANK_VALUES = word_set(
+    "unset unchanged hidden none nothing unknown undisclosed shown masked omitted withheld forgotten same usual ditto "
+    "keins keine keiner keines kein unverändert unveraendert gleich gleiches verborgen versteckt geheim leer unbekannt folgt entfällt entfaellt "
+    "ausgeblendet geändert geaendert vergessen wie siehe steht liegt wird ist nicht nur beim auf per bei "
+    "aucun aucune inchangé inchange inchangée masqué masque masquée caché cachée identique inconnu voir idem néant vide oublié secret confidentiel "
+    "ninguno ninguna oculta oculto igual mismo misma vacía vacío desconocida olvidada cambiada secreta ver idéntica sin "
+    "nenhuma nenhum oculto vazia mesma mesmo veja sem alterada inalterada esquecida "
+    "nessuna nessuno nascosta invariata uguale stessa vuota vedi senza dimenticata "
+    "geen geheim verborgen hetzelfde zelfde zie ongewijzigd onbekend leeg idem vergeten niet "
+    "brak ukryte ukryty bez zmian patrz żadne zadne takie samo nieznane puste "
+    "ingen inget dold dolt oförändrat samma skjult uændret ukendt ingenting se "
+    "нет скрыт тот же прежний см не без неизвестен смотри пусто"
+)
+"""Words that say of a secret that it is not there, not shown or written elsewhere."""
 
 
 _NEIGHBOURS = frozenset((first, second) for first, second in COMMON_PAIRS)
@@ -185,6 +213,8 @@ def is_shouted(value: str) -> bool:
 
 def is_code(value: str) -> bool:
     """Return whether a value is an expression that leads to a secret instead of being one."""
+    if _CMDLET.match(value):
+        return True
     expression = _CODE.match(value)
     if expression is None or not (expression[2] or expression[3]):
         return False
@@ -263,7 +293,15 @@ def _kinds(value: str) -> tuple[bool, bool, bool]:
 
 def is_common_value(value: str) -> bool:
     """Return whether a value is a word that forms and code have in the place of a password."""
-    return value.strip("()[]{}<>.,;:!?\"'`*").lower() in COMMON_VALUES
+    return value.partition("(")[0].strip("()[]{}<>.,;:!?\"'`*").lower() in COMMON_VALUES or (
+        value[:1] == "(" and value.strip("()[]{}<>.,;:!?\"'`*").lower() in COMMON_VALUES
+    )
+
+
+def is_blank(value: str) -> bool:
+    """Return whether a value says that there is none to be seen: `keins`, `wird nicht angezeigt`."""
+    words = value.strip("()[]{}<>.,;:!?\"'`*-–—").lower().split()
+    return not words or words[0] in BLANK_VALUES
 
 
 def is_plain_value(value: str, *, code: bool = True) -> bool:
@@ -271,8 +309,11 @@ def is_plain_value(value: str, *, code: bool = True) -> bool:
 
     `code`: whether it may also be an expression, which is none.
     """
-    if not value.isascii() or is_stand_in(value) or is_common_value(value) or _is_term(value):
+    if not is_latin(value) or is_stand_in(value) or is_common_value(value) or _is_term(value):
         return False
+    if is_blank(value):
+        return False
+    value = unaccented(value)
     if _NUMBER_OR_FLAG.match(value) or (
         value[0] in "$<{[(%|,;:.=/\\&?!+~" and not has_digit_and_letter(value)
     ):

@@ -13,10 +13,10 @@ from creonowd.redaction.rules import (
     Judge,
     MatchSpan,
     RedactionRule,
-    first_group,
     short_key,
     token,
     unless_a_name,
+    unless_stand_in,
     unless_words,
     whole,
     with_head,
@@ -120,8 +120,8 @@ AI_KEYS = (
         _named_short_key,
         bounded=False,
     ),
-    RedactionRule("google_api_key", ("aiza",), rf"AIza({WORD}{{12,34}}+){END}", short_key),
-    RedactionRule("huggingface_token", ("hf_",), rf"hf_({ALNUM}{{12,29}}+){END}", short_key),
+    RedactionRule("google_api_key", ("aiza",), rf"AIza({WORD}{{8,34}}+){END}", short_key),
+    RedactionRule("huggingface_token", ("hf_",), rf"hf_({ALNUM}{{8,29}}+){END}", short_key),
     token("openai_session_sess", "sess-", rf"{ALNUM}{{40}}"),
     token("google_api_key", "AIza", rf"{WORD}{{35,39}}+"),
     token("google_api_key", "AQ.", rf"Ab8{WORD}{{40,60}}+"),
@@ -172,11 +172,11 @@ CODE_HOSTS = (
     RedactionRule(
         "github_fine_grained_pat",
         ("github_pat_",),
-        rf"github_pat_([A-Za-z0-9_]{{12,35}}+){END}",
+        rf"github_pat_([A-Za-z0-9_]{{8,35}}+){END}",
         short_key,
     ),
-    RedactionRule("gitlab_token", ("glpat-",), rf"glpat-({WORD}{{12,19}}+){END}", short_key),
-    RedactionRule("npm_token", ("npm_",), rf"npm_({ALNUM}{{12,29}}+){END}", short_key),
+    RedactionRule("gitlab_token", ("glpat-",), rf"glpat-({WORD}{{8,19}}+){END}", short_key),
+    RedactionRule("npm_token", ("npm_",), rf"npm_({ALNUM}{{8,29}}+){END}", short_key),
     RedactionRule(
         "gitlab_token",
         (
@@ -227,14 +227,14 @@ CHATS = (
         "slack_webhook_url",
         ("hooks.slack.com/",),
         rf"hooks\.slack\.com/(?:services|workflows|triggers)/({ALNUM}{{6,20}}/[A-Za-z0-9/]{{16,120}}+)",
-        first_group,
+        unless_stand_in,
         bounded=False,
     ),
     RedactionRule(
         "discord_webhook_url",
         ("/api/webhooks/",),
         rf"/api/webhooks/(\d{{15,21}}/{WORD}{{50,100}}+)",
-        first_group,
+        unless_stand_in,
         bounded=False,
     ),
     RedactionRule(
@@ -251,19 +251,19 @@ CHATS = (
         with_head("(?:bot)?[0-9]{7,11}", 15),
         bounded=False,
     ),
-    token("dingtalk_secret", "SEC", rf"{HEX}{{64}}"),
+    token("dingtalk_secret", "SEC", rf"{HEX}{{40,80}}+"),
     RedactionRule(
         "feishu_webhook_url",
         ("/bot/v2/hook/",),
         rf"/bot/v2/hook/({WORD}{{20,64}}+)",
-        first_group,
+        unless_stand_in,
         bounded=False,
     ),
     RedactionRule(
         "wecom_webhook_url",
         ("/cgi-bin/webhook/send?key=",),
         rf"/cgi-bin/webhook/send\?key=({WORD}{{20,64}}+)",
-        first_group,
+        unless_stand_in,
         bounded=False,
     ),
 )
@@ -280,6 +280,9 @@ SERVICES = (
         ("sk_live_", "sk_test_", "rk_live_", "rk_test_"),
         rf"[sr]k_(?:live|test)_({ALNUM}{{7,15}}+){END}",
         short_key,
+    ),
+    RedactionRule(
+        "stripe_webhook_secret", ("whsec_",), rf"whsec_({ALNUM}{{8,23}}+){END}", short_key
     ),
     token("stripe_webhook_secret", "whsec_", r"[A-Za-z0-9+/]{24,80}+={0,2}"),
     token("sendgrid_api_key", "SG.", rf"{WORD}{{16,32}}\.{WORD}{{32,64}}+"),
@@ -333,7 +336,7 @@ SERVICES = (
     token("prefect_token", "pnu_", rf"{ALNUM}{{36}}"),
     token("heroku_api_key", "HRKU-", rf"{WORD}{{30,70}}+"),
     token("hubspot_token", "pat-", rf"(?:na|eu)\d-{UUID}"),
-    token("age_secret_key", "AGE-SECRET-KEY-1", r"[0-9A-Z]{58}"),
+    token("age_secret_key", "AGE-SECRET-KEY-1", r"[0-9A-Z]{36,74}+"),
     token("onepassword_token", "ops_", rf"eyJ{WORD}{{100,1000}}+"),
     token("contentful_token", "CFPAT-", rf"{WORD}{{40,50}}+"),
     token("tailscale_key", "tskey-", rf"{WORD}{{20,80}}+"),
@@ -399,12 +402,68 @@ OTHER_WEBHOOKS = (
     ),
     RedactionRule(
         "webhook_url",
-        ("hooks/catch/", "/with/key/", ".ftqq.com/", "api.day.app/", "/private-"),
-        r"(?:hooks/catch/(?=[0-9]{4,12}/)|/private-(?=[0-9a-f]{32}/)|/with/key/|\.ftqq\.com/(?=SCT|SCU|sctp)|api\.day\.app/)"
+        ("hooks/catch/", "/with/key/", ".ftqq.com/", "api.day.app/"),
+        r"(?:hooks/catch/(?=[0-9]{4,12}/)|/with/key/|\.ftqq\.com/(?=SCT|SCU|sctp)|api\.day\.app/)"
         r"([A-Za-z0-9_-]{7,64}+(?:/[A-Za-z0-9]{5,16}(?=[/\s?\"']|\Z)|))",
         _webhook_key,
         bounded=False,
     ),
 )
 
-RULES = AI_KEYS + CODE_HOSTS + CHATS + SERVICES + CLOUDS + OTHER_WEBHOOKS
+_PRIVATE_STEPS = (
+    "private", "privat", "privé", "prive", "privado", "secret", "geheim", "hidden", "unlisted", "invite", "invitation", "einladung", "magic",
+    "magic-link", "magiclink", "token", "reset", "verify", "confirm", "ical", "webcal", "public-calendars", "share-link",
+)  # fmt: skip
+_PRIVATE_WORDS = (
+    "private link", "private url", "private calendar", "private feed", "private address", "secret link", "secret url", "secret address", "magic link",
+    "invite link", "do not share", "don't share", "geheime adresse", "geheimer link", "privater link", "private adresse", "nicht weitergeben",
+    "nicht teilen", "lien privé", "lien secret", "adresse privée", "adresse secrète", "ne pas partager", "enlace privado", "enlace secreto",
+    "dirección privada", "no compartir", "link privato", "link segreto", "indirizzo segreto", "non condividere", "link privado", "link secreto",
+    "não compartilhar", "privélink", "geheime link", "niet delen", "секретная ссылка", "приватная ссылка", "не делиться",
+    "私密链接", "私有链接", "私密地址", "私人链接", "私有地址", "勿外传", "別外傳", "别外传", "不要外传", "非公開url", "非公開リンク", "共有しない", "비공개 링크", "비공개 주소", "공유 금지",
+)  # fmt: skip
+
+
+def _private_address(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the steps of an address that nobody could guess, if the address says that it is private."""
+    text, start = match.string, match.start()
+    if match["words"] is None:
+        head = text[max(0, start - 160) : start]
+        if "://" not in head or re.search(r"[\s\"'<>]", head.rpartition("://")[2]):
+            return NOTHING
+    steps = match["address"]
+    first = match.start("address")
+    return [
+        (first + step.start(1), first + step.end(1))
+        for step in re.finditer(r"(?:(?:private|secret|token)-)?([A-Za-z0-9_-]{10,})", steps)
+        if _is_unguessable(step[1])
+    ]
+
+
+def _is_unguessable(step: str) -> bool:
+    has_digit = any(map(str.isdigit, step))
+    return has_digit and (is_random(step, 12) or _UUID.match(step) is not None)
+
+
+def _stream_key(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    return (match.span(1),) if is_random(match[1], 10) else NOTHING
+
+
+PRIVATE_ADDRESSES = (
+    RedactionRule(
+        "url_credentials",
+        ("rtmp://", "rtmps://"),
+        r"(?i)rtmps?://[^\s/]{1,120}/[\w-]{1,32}/([A-Za-z0-9_-]{10,80}+)",
+        _stream_key,
+    ),
+    RedactionRule(
+        "url_credentials",
+        (*(f"/{step}{sign}" for step in _PRIVATE_STEPS for sign in "/-?"), *_PRIVATE_WORDS),
+        rf"(?iu:(?P<words>{'|'.join(map(re.escape, _PRIVATE_WORDS))})[^\n]{{0,60}}?https?://[^\s\"'<>/]{{1,80}}|/(?:{'|'.join(sorted(_PRIVATE_STEPS, key=len, reverse=True))})(?=[/?-]))"
+        r"(?P<address>[/?-][^\s\"'<>，。）)]{8,300})",
+        _private_address,
+        bounded=False,
+    ),
+)
+
+RULES = AI_KEYS + CODE_HOSTS + CHATS + SERVICES + CLOUDS + OTHER_WEBHOOKS + PRIVATE_ADDRESSES

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from creonowd.redaction import redact
 from creonowd.redaction.all_rules import RULES
 from creonowd.redaction.redactor import placeholder_starts, replace_spans
-from creonowd.redaction.rules import NEAR, SLICE, make_scanner, normalise, original_position, scan
+from creonowd.redaction.rules import (
+    NEAR,
+    PLACEHOLDER,
+    SLICE,
+    make_scanner,
+    normalise,
+    original_position,
+    scan,
+)
 from tests.redaction.samples import MOSAICS, fake_secret, vendor_templates
 
 HOSTILE = (
@@ -27,7 +35,7 @@ HOSTILE = (
     "use Xy9k3 as the password ", "<password>Xy9k3</password>", "<key>password</key><string>", "hook/", "://hook/a",
     "wifi:P:", '"name": "sid", "value": "', "Bo: password?\nMei: Xy9k3Qz8\n", "backup codes: 1234-5678 ",
     "sk-aB3xZ9kQ2mN7pL4rT8vW\naB3xZ9kQ2mN7pL4rT8vW\n", "mysql -p", "net user ", ":543", "$1$", "pin is ", "login: a/",
-    "パスワードは", "otpauth://a", "admin/", "log in with a and ", "echo a:b|chpasswd", "-----BEGIN OpenVPN Static key V1-----",
+    "パスワードは", "otpauth://a", "admin/", "log in with a and ", "echo a:b|chpasswd", "PIN 1234 ", "desbloque 1234 ", "wifi code ", "p a s s w o r d : ", "lower case ", "-----BEGIN OpenVPN Static key V1-----",
 )  # fmt: skip
 
 SCANNER = make_scanner(RULES)
@@ -90,6 +98,22 @@ def test_twice_the_text_is_not_four_times_the_work() -> None:
             wrong.append(f"{piece!r}: {once} calls, then {twice}")
 
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_piece_that_is_repeated_is_redacted_each_time() -> None:
+    pieces = (
+        "PIN 1234 ",
+        "code: 1234\n",
+        "a password is Xy9k3Qz8\n",
+        "p a s s w o r d : Xy9k3Qz8\n",
+    )
+    times = 3 * NEAR // 9
+
+    for piece in pieces:
+        once = redact(f"{piece}Far away.\n").text.removesuffix("Far away.\n")
+        wanted = f"{once * times}password: {PLACEHOLDER}\n"
+
+        assert redact(f"{piece * times}password: Zq8Lw2Xv9\n").text == wanted
 
 
 def test_a_header_of_many_names_is_read_once() -> None:

@@ -1,0 +1,326 @@
+"""Passwords that a program reads from its command line, where their place names them and no label.
+
+`labels` and `fields` find the values of flags that name a password themselves.
+"""
+
+import re
+from collections.abc import Sequence
+
+from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule, first_group
+from creonowd.redaction.shape import (
+    has_digit_and_letter,
+    has_sign,
+    is_latin,
+    is_plain_value,
+    is_secret,
+    is_stand_in,
+    names_a_secret,
+    unaccented,
+)
+
+LONGEST_COMMAND = 120
+
+_PROGRAM = re.compile(
+    r"(?:sshpass|mysql\w{0,8}|mariadb\w{0,8}|mongo\w{0,8}|redis-cli|sqlcmd|7za?|zip|unzip|ldapsearch"
+    r"|(?:docker|podman|helm registry|az|heroku) login)(?![\w-])"
+)
+_PAIR = re.compile(r"[\"' ][\w.-]{1,64}:([^\s\"'|]{3,64})[\"']?[ ]{0,4}\|[ ]{0,4}(?:sudo )?\Z")
+_ECHO = re.compile(r"echo[ ]{1,4}[\"']?([^\s\"'|]{4,64})[\"']?[ ]{0,4}\|[ ]{0,4}\Z")
+
+_ARGUMENT = r"[\"']?([^\s\"'`，。；$<-][^\s\"'`，。；]{2,128}+)"
+
+
+def _pair(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    value = match[1]
+    is_sure = is_secret(value) or (len(value) >= 5 and is_plain_value(value))
+    return (match.span(1),) if is_sure else NOTHING
+
+
+def _call_argument(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the password that a program hands to a call, if it is no word or stands behind a user."""
+    value = match[match.lastindex or 1]
+    is_sure = match[3] is not None or has_digit_and_letter(value) or has_sign(value)
+    return (match.span(match.lastindex or 1),) if is_sure and is_plain_value(value) else NOTHING
+
+
+def _argument(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the value of a one-letter flag if a program that reads passwords stands before it."""
+    if not is_secret(match[1], digits=True):
+        return NOTHING
+    head = match.string[max(0, match.start() - LONGEST_COMMAND) : match.start()]
+    command = re.split(r"[\n;|&]", head)[-1]
+    return (match.span(1),) if _PROGRAM.search(command) else NOTHING
+
+
+def _encryption_argument(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the key of `openssl enc -k …` and the password of `smbclient -U user%…`."""
+    head = match.string[max(0, match.start() - LONGEST_COMMAND) : match.start()]
+    command = re.split(r"[\n;|&]", head)[-1]
+    is_known = match[0].startswith(" -U") or re.search(r"openssl (?:enc|aes)", command)
+    return _plain_argument(match) if is_known else NOTHING
+
+
+def _piped_pair(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Look back from `| chpasswd` for the `user:password` that is piped into it."""
+    first = max(0, match.start() - LONGEST_COMMAND)
+    pair = _PAIR.search(match.string, first, match.start())
+    return NOTHING if pair is None or is_stand_in(pair[1]) else (pair.span(1),)
+
+
+def _here_string(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take what is handed to a program that asks for a password: `ssh-add <<< '…'`."""
+    head = match.string[max(0, match.start() - LONGEST_COMMAND) : match.start()]
+    asks = _ASKING_PROGRAM.search(re.split(r"[\n;|&]", head)[-1]) is not None
+    return _plain_argument(match) if asks else NOTHING
+
+
+def _plain_argument(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take any value where a program reads nothing but a password, in quotes with its spaces."""
+    start, quote = match.start(1), match.string[match.start(1) - 1]
+    last = match.string.find(quote, match.end(1), match.end(1) + 64) if quote in "\"'" else -1
+    if last > match.end(1) and "\n" not in match.string[start:last]:
+        return ((start, last),)
+    if _names_password(match[1]):
+        return NOTHING
+    value = match[1].partition("@")[0] if match[0].lower().startswith("sqlplus") else match[1]
+    if not is_latin(value) or not is_plain_value(unaccented(value), code=False):
+        return NOTHING
+    return ((match.start(1), match.start(1) + len(value)),)
+
+
+def _piped_password(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Look back from `| sudo -S` for the password that is piped into it."""
+    head = match.string[max(0, match.start() - LONGEST_COMMAND) : match.start()]
+    echo = _ECHO.search(head)
+    if echo is None or is_stand_in(echo[1]):
+        return NOTHING
+    return ((match.start() - len(head) + echo.start(1), match.start() - len(head) + echo.end(1)),)
+
+
+_ASKING_PROGRAM = re.compile(
+    r"(?:passwd|ssh-add|cryptsetup|kinit|gpg2?|openssl|sudo|\bsu|veracrypt|age|docker login|vault login|ecryptfs\S*|keepassxc-cli|\bpass insert)\b"
+)
+_MORE = r"(?:[^\n;|&]{0,80}?[ ])??"
+_LEADS = (
+    ("sshpass ", r"sshpass[ ]{1,4}-p[ ]?"),
+    ("redis-cli ", rf"redis-cli {_MORE}(?:-a|--pass)[ ]"),
+    ("zip ", rf"(?:un)?zip {_MORE}-P[ ]?"),
+    ("7z", rf"7z[ar]? {_MORE}-p"),
+    ("rar ", rf"(?:un)?rar {_MORE}-h?p"),
+    ("unzip ", rf"unzip {_MORE}-P[ ]?"),
+    ("unrar ", rf"unrar {_MORE}-h?p"),
+    ("isakmp key ", r"isakmp key (?:[06] )?"),
+    ("key-string ", r"key-string (?:[067] )?"),
+    ("enable secret ", r"enable secret (?:[059] )?"),
+    ("auth plain ", r"(?i:auth plain )"),
+    ("auth login ", r"(?i:auth login )"),
+    ("mysql", rf"mysql\w{{0,8}} {_MORE}-p"),
+    ("mariadb", rf"mariadb\w{{0,8}} {_MORE}-p"),
+    ("mongo", rf"mongo\w{{0,8}} {_MORE}-p[ ]"),
+    ("docker login", rf"docker login {_MORE}-p[ ]"),
+    ("podman login", rf"podman login {_MORE}-p[ ]"),
+    ("registry login", rf"registry login {_MORE}-p[ ]"),
+    ("az login", rf"az login {_MORE}-p[ ]"),
+    ("oc login", rf"oc login {_MORE}-p[ ]"),
+    ("ssh-keygen ", rf"ssh-keygen {_MORE}-[NP][ ]"),
+    ("mosquitto_", rf"mosquitto_\w{{2,6}} {_MORE}-P[ ]"),
+    ("ipmitool ", rf"ipmitool {_MORE}-P[ ]"),
+    ("sqlcmd ", rf"sqlcmd {_MORE}-P[ ]?"),
+    ("bcp ", rf"bcp {_MORE}-P[ ]?"),
+    ("isql ", rf"isql {_MORE}-P[ ]?"),
+    ("plink ", rf"plink {_MORE}-pw[ ]"),
+    ("pscp ", rf"pscp {_MORE}-pw[ ]"),
+    ("psftp ", rf"psftp {_MORE}-pw[ ]"),
+    ("ncftp", rf"ncftp\w{{0,4}} {_MORE}-p[ ]"),
+    ("mstsc ", rf"mstsc {_MORE}/p:"),
+    ("rdesktop ", rf"rdesktop {_MORE}-p[ ]"),
+    ("snmpwalk ", rf"snmpwalk {_MORE}-[cAX][ ]"),
+    ("snmpget ", rf"snmpget {_MORE}-[cAX][ ]"),
+    ("radtest ", r"radtest \S{1,64} "),
+    ("wpa_passphrase ", r"wpa_passphrase (?:\"[^\"\n]{1,32}\"|'[^'\n]{1,32}'|\S{1,32}) "),
+    ("encrypt_string ", r"encrypt_string (?:--vault-id \S{1,64} )?(?!-)"),
+    ("sqlplus ", r"(?i:sqlplus) (?:-\w+ )?[\"']?\w{1,32}/(?=[^\s@]{3,64}(?:@|\s|\Z))"),
+    ("lftp ", r"lftp (?:[^\n;|&]{0,40}? )?-u [\"']?[\w.@-]{1,64},"),
+    ("-storepass ", "-storepass[ ]"),
+    ("-keypass ", "-keypass[ ]"),
+    ("-passin pass:", "-passin pass:"),
+    ("-passout pass:", "-passout pass:"),
+    ("-pass pass:", "-pass pass:"),
+    ("htpasswd -", r"htpasswd -\w{0,3}b\w{0,3} (?:-\w )?\S{1,128} \S{1,64} "),
+    ("htpasswd -n", r"htpasswd -nb\w{0,3} (?:-\w )?\S{1,64} "),
+    ("net user ", r"(?i:net user) \S{1,64} (?!/)"),
+    ("net use ", r"(?i:net use) \S{1,4} \S{1,128} (?=\S{3,64} /user:)"),
+    ("/user:", r"(?<![/\w])/(?i:user):\S{1,64} (?!/)"),
+    ("password-command ", r"password-command [\"']?echo [\"']?"),
+    ("passcmd ", r"(?i:passcmd) [\"']{0,2}echo "),
+    (
+        "nickserv ",
+        r"(?i:nickserv) (?i:identify|id|login)[ ](?:[\w|`\[\]{}^-]{1,32} (?=\S{3,64}[ ]*(?:[\r\n]|\Z)))?",
+    ),
+    ("nickserv register ", "(?i:nickserv register) "),
+    ("nickserv set password ", "(?i:nickserv set password) "),
+    ("/ns ", r"/(?i:ns) (?i:identify|id|register)[ ]"),
+    ("/oper ", r"/oper \S{1,32} "),
+    ("/quote pass ", "/(?i:quote pass) "),
+    ("_auth=", r"(?<=[A-Za-z])_(?i:auth)=(?![^\s:]{0,64}:)"),
+)
+"""What stands right before a password: of each program, its name and what it reads it by."""
+_TWO_LEADS = (
+    ("qpdf ", r"qpdf [^\n;|&]{0,80}?--encrypt[ ]"),
+    ("register ", r"(?:(?<=\n)|(?<![\s\S]))/register[ ]"),
+)
+_LEADS_INSIDE_WORDS = (
+    ("_pw ", "(?<=user|nput|wner)_pw[ ]"),
+    ("freerdp ", rf"freerdp {_MORE}/p:"),
+)
+_LINE_OF_PROTOCOL = re.compile(r"(?:\A|[\r\n]|[>$C:][ ])[ \t]{0,4}\Z")
+
+
+def _two_arguments(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take two passwords in a row, such as those of a reader and of an owner."""
+    values = [match[1], match[2]]
+    return [
+        match.span(at)
+        for at, value in enumerate(values, 1)
+        if len(value) >= 3 and is_plain_value(value) and not _names_password(value)
+    ]
+
+
+def _line_of_protocol(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take what follows `PASS` or `AUTH` on a line of FTP, IRC, POP or Redis."""
+    text, start = match.string, match.start()
+    if not _LINE_OF_PROTOCOL.search(text, max(0, start - 12), start):
+        return NOTHING
+    value = match[1]
+    is_odd = has_digit_and_letter(value) or has_sign(value) or "_" in value
+    is_asked = _PROTOCOL.search(text, max(0, start - 120), start) is not None
+    return (match.span(1),) if (is_odd or is_asked) and is_plain_value(value) else NOTHING
+
+
+_PROTOCOL = re.compile(
+    r"(?:\A|\n|[>C:][ ])[ ]{0,4}(?:USER [\w.@-]{1,64}|331 |220 |\+OK)[^\n]{0,80}\r?\n"
+)
+
+
+def _names_password(value: str) -> bool:
+    return names_a_secret(value) and not has_digit_and_letter(value)
+
+
+def _leading(leads: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], str]:
+    """Return the anchors and the pattern of what stands before a password."""
+    return tuple(anchor for anchor, _ in leads), "|".join(lead for _, lead in leads)
+
+
+_FIRST_ANCHORS, _FIRST = _leading(tuple(lead for lead in _LEADS if lead[0][0].isalnum()))
+_OTHER_ANCHORS, _OTHERS = _leading(
+    (*(lead for lead in _LEADS if not lead[0][0].isalnum()), *_LEADS_INSIDE_WORDS)
+)
+_TWO_ANCHORS, _TWO = _leading(_TWO_LEADS)
+
+RULES = (
+    RedactionRule(
+        "command_line_password",
+        _FIRST_ANCHORS,
+        rf"(?:{_FIRST}){_ARGUMENT}",
+        _plain_argument,
+    ),
+    RedactionRule(
+        "command_line_password",
+        _OTHER_ANCHORS,
+        rf"(?:{_OTHERS}){_ARGUMENT}",
+        _plain_argument,
+        bounded=False,
+    ),
+    RedactionRule(
+        "command_line_password",
+        _TWO_ANCHORS,
+        rf"(?:{_TWO})[\"']?([^\s\"'-][^\s\"']{{2,64}})[\"']?[ ][\"']?([^\s\"'-][^\s\"']{{2,64}})",
+        _two_arguments,
+        bounded=False,
+    ),
+    RedactionRule(
+        "command_line_password",
+        ("pass ", "auth "),
+        r"(?:PASS|AUTH)[ ]([^\s:$<{(]\S{3,64})[ \t]*(?=[\r\n]|\Z)",
+        _line_of_protocol,
+    ),
+    RedactionRule(
+        "command_line_password",
+        (" -k ", " -u "),
+        rf"(?: -k | -U [\"']?[\w.\\-]{{1,64}}%){_ARGUMENT}",
+        _encryption_argument,
+        bounded=False,
+    ),
+    RedactionRule(
+        "command_line_password",
+        ("chpasswd",),
+        "chpasswd",
+        _piped_pair,
+        bounded=False,
+    ),
+    RedactionRule(
+        "command_line_password",
+        (" -u", "--user ", "--user=", "--proxy-user "),
+        r"(?: -u|--(?:proxy-)?user)[ =]?[\"']?[^\s:\"']{1,64}:([^\s\"'`，。；]{4,128}+)",
+        _pair,
+        bounded=False,
+    ),
+    RedactionRule(
+        "command_line_password",
+        (" -p", " -a ", " -w "),
+        r" -[pPaw][ =]?[\"']?([^\s\"'`，。；-][^\s\"'`，。；]{3,128}+)",
+        _argument,
+        bounded=False,
+    ),
+    RedactionRule(
+        "command_line_password",
+        ("<<<",),
+        rf"<<<[ ]?{_ARGUMENT}",
+        _here_string,
+        bounded=False,
+    ),
+    RedactionRule(
+        "command_line_password",
+        ("sudo -s",),
+        "sudo -S",
+        _piped_password,
+    ),
+    RedactionRule(
+        "command_line_password",
+        ("auth=(", "auth = (", "basicauth(", "digestauth("),
+        r"(?i)(?:auth[ ]?=[ ]?|basicauth|digestauth)\([\"'][^\"'\n]{1,64}[\"'],[ ]?[\"']([^\s\"']{4,128})[\"']",
+        _pair,
+        bounded=False,
+    ),
+    RedactionRule(
+        "command_line_password",
+        (
+            "password(",
+            "passwd(",
+            "auth(",
+            "login(",
+            "connect(",
+            "credential(",
+            "credentials(",
+            "authenticate(",
+            "signin(",
+            "sign_in(",
+        ),
+        r"(?i)(?:login|auth|credentials?|authenticate|sign_?in)\([ ]?[\"'][^\"'\n]{1,64}[\"'],[ ]?[\"'](?P<second>[^\s\"']{4,128})[\"']|(?:(?:set_?)?pass(?:word|wd)|auth|login)\([\"']([^\s\"']{6,128})[\"']\)"
+        r"|connect\([ ]?[\"'][^\"'\n]{1,160}[\"'],[ ]?[\"'][^\"'\n]{1,64}[\"'],[ ]?[\"']([^\s\"']{4,128})[\"']",
+        _call_argument,
+        bounded=False,
+    ),
+    RedactionRule(
+        "command_line_password",
+        ("identified by ", "identified with "),
+        r"(?i)identified (?:with \S{1,40} )?by (?:password )?[\"']([^\s\"']{4,128})[\"']",
+        _pair,
+    ),
+    RedactionRule(
+        "command_line_password",
+        ("convertto-securestring ",),
+        r"(?i)convertto-securestring (?:-string )?[\"']([^\"'\n]{4,128})[\"']",
+        first_group,
+    ),
+)
