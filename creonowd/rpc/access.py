@@ -58,7 +58,7 @@ class Grant:
         return any(grant is other for grant in self._lineage())
 
     @property
-    def restricted(self) -> bool:
+    def is_restricted(self) -> bool:
         """Whether it or an ancestor allows only a list of channels."""
         return any(grant.channels is not None for grant in self._lineage())
 
@@ -121,7 +121,7 @@ class Grants:
             and not grant.spent
             and grant.inspects
             and not grant.transient
-            and not grant.restricted
+            and not grant.is_restricted
             and grant.expires_at_ms is not None
         ]
 

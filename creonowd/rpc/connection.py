@@ -35,6 +35,7 @@ from creonowd.rpc.messages import (
     notification,
     recover_id,
 )
+from creonowd.rpc.page_memory import SHORT_MESSAGE
 from creonowd.rpc.requests import Requests, Sink, StopReason
 from creonowd.text import MOST_VALUES, count_values, has_too_many_values
 
@@ -77,7 +78,7 @@ class Peer(Protocol):
         ...
 
     @property
-    def connected(self) -> bool:
+    def is_connected(self) -> bool:
         """Whether anything can still be sent."""
         ...
 
@@ -180,7 +181,7 @@ class Connection:
         self.utf16 = False
         self.language = Language.DEFAULT
         self.client = ""
-        self.connected = True
+        self.is_connected = True
         self.ended = False
         self.authentication = anyio.Lock()
         self.outbox = Outbox(wire, server.clock.now_ms)
@@ -189,6 +190,7 @@ class Connection:
         self._calls = Calls(self.outbox.send)
         self._on_close: list[Callable[[], None]] = []
         self._pumping = False
+        self._part_bytes = 0
         self._opened_at = server.clock.monotonic()
 
     @property
@@ -202,12 +204,12 @@ class Connection:
         return messages.ErrorStyle(self.language, self.server.host.redactor)
 
     @property
-    def inspects(self) -> bool:
+    def may_inspect(self) -> bool:
         """Whether this connection may see the insides of an assembly without `--debug`."""
         return self.grant is not None and self.grant.inspects
 
     @property
-    def admitted(self) -> bool:
+    def is_admitted(self) -> bool:
         """Whether this connection has rights that were neither revoked nor have expired."""
         return self.grant is not None and self.grant.valid(self.server.clock.now_ms())
 
@@ -227,7 +229,7 @@ class Connection:
     def idle(self) -> bool:
         """Whether nothing is in flight and nothing is left to send."""
         busy = self._pumping or self.requests.in_flight
-        return not busy and not self._wire.buffered()
+        return not busy and not self._wire.unread_bytes()
 
     @property
     def age(self) -> float:
@@ -255,8 +257,15 @@ class Connection:
         if not self._pumping:
             self._pump()
 
+    def note_part(self, size: int) -> None:
+        """Count bytes of a message that a transport which marks their ends itself has read."""
+        self._part_bytes += size
+        if self._part_bytes > SHORT_MESSAGE:
+            self.resume_or_pause()
+
     def feed_message(self, body: bytes) -> None:
         """Process one whole message from a transport that marks their ends itself."""
+        self._part_bytes = 0
         self.outbox.framing = Framing.WHOLE
         oversized = OversizedMessage(size=len(body), head=body[:4096], tail=body[-512:])
         self._handle(oversized if len(body) > self.largest_message else Frame(body=body))
@@ -276,16 +285,17 @@ class Connection:
     async def _abort_unauthenticated(self) -> None:
         """End a connection whose client sends no more, if it has shown no right token in time."""
         await anyio.sleep(UNAUTHENTICATED_SECONDS)
-        if self.grant is None and self.connected:
+        if self.grant is None and self.is_connected:
             self.abort()
 
     def disconnect(self) -> None:
         """Handle the loss of the client: stop its requests and forget it."""
-        if not self.connected:
+        if not self.is_connected:
             return
-        self.connected = False
+        self.is_connected = False
         self.requests.stop(StopReason.GONE)
         self._calls.close()
+        self.server.page_memory.forget(self)
         for callback in self._on_close:
             callback()
         self._on_close.clear()
@@ -318,12 +328,12 @@ class Connection:
 
     def notify(self, name: str, fields: Any, *, key: str = "", merge: Merge | None = None) -> None:
         """Send an event, if the client still may have it; never blocks."""
-        if self.connected and self.admitted:
+        if self.is_connected and self.is_admitted:
             self.outbox.notify(name, fields, key, merge)
 
     async def call(self, name: str, params: Any, result: type[T], timeout_ms: int) -> T:
         """Call the client; DISCONNECTED if it has lost its rights."""
-        if not self.admitted:
+        if not self.is_admitted:
             raise DaemonError(ErrorCode.DISCONNECTED)
         return await self._calls.call(name, params, result, timeout_ms)
 
@@ -333,7 +343,7 @@ class Connection:
 
     def when_closed(self, callback: Callable[[], None]) -> None:
         """Run `callback` once when the connection ends; at once if it has."""
-        if self.connected:
+        if self.is_connected:
             self._on_close.append(callback)
         else:
             callback()
@@ -343,10 +353,10 @@ class Connection:
 
         A client without rights that leaves more than a little unread is disconnected.
         """
-        if message is None or not self.connected:
+        if message is None or not self.is_connected:
             return
         self.outbox.send(message)
-        if self.grant is None and self._wire.buffered() > UNAUTHENTICATED_UNREAD_BYTES:
+        if self.grant is None and self._wire.unread_bytes() > UNAUTHENTICATED_UNREAD_BYTES:
             self.abort()
 
     def refuse(self, to: Any, error: DaemonError, sink: Sink) -> None:
@@ -380,15 +390,28 @@ class Connection:
         self._wire.defer(self._pump)
 
     def resume_or_pause(self) -> None:
-        """Read on, unless the client leaves too many answers unread or has asked for too much."""
+        """Read on, unless the client leaves too many answers unread or must wait for room."""
         unread = self.server.settings.max_outbound_bytes * PAUSE_FACTOR
-        if self._pumping or self._wire.buffered() >= unread or self.requests.is_full:
+        if self._pumping or self._must_wait_for_room() or self._wire.unread_bytes() >= unread:
             self._wire.pause()
         else:
             self._wire.resume()
 
+    def _must_wait_for_room(self) -> bool:
+        """Return whether pages have asked for so much that this one may not send more now."""
+        begun = self._splitter.begun_bytes + self._part_bytes
+        if begun > SHORT_MESSAGE and self.role is not Role.OWNER:
+            return not self.server.page_memory.may_read_on(self)
+        self.server.page_memory.stop_waiting(self)
+        return False
+
+    def abort_unfinished(self) -> None:
+        """End the connection of a page that keeps others waiting for the rest of its message."""
+        if not self._pumping:
+            self.abort()
+
     def _handle(self, event: Event) -> None:
-        if not self.connected:
+        if not self.is_connected:
             return
         if isinstance(event, Frame) and len(event.body) > BYTES_PER_TURN:
             self._pumping = True
@@ -397,6 +420,7 @@ class Connection:
         elif isinstance(event, Frame):
             too_many = has_too_many_values(event.body)
             self._receive(self._decode(event.body, too_many=too_many))
+            self.server.page_memory.end_turn(self)
         elif isinstance(event, OversizedMessage):
             self._refuse_oversized(event)
         else:
@@ -411,13 +435,14 @@ class Connection:
         for count in count_values(body):
             await self.server.turns.take()
             too_many = count > MOST_VALUES
-            if too_many or not self.connected:
+            if too_many or not self.is_connected:
                 break
         await self.server.turns.take()
         message = self._decode(body, too_many=too_many)
         await self.server.turns.take()
-        if self.connected:
+        if self.is_connected:
             self._receive(message)
+        self.server.page_memory.end_turn(self)
         self._wire.defer(self._pump)
 
     def _decode(self, body: bytes | bytearray, *, too_many: bool) -> messages.IncomingMessage:
@@ -488,7 +513,7 @@ class Wire(Protocol):
         """Send bytes in order, at the end of this turn of the event loop at the latest."""
         ...
 
-    def buffered(self) -> int:
+    def unread_bytes(self) -> int:
         """Return how many bytes the client has not read yet."""
         ...
 

@@ -76,13 +76,13 @@ class PartialMessage:
             self.body[: self.size] = view[start:]
 
     @property
-    def done(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether all of it is there."""
         return self.size == len(self.body)
 
-    def missing(self) -> memoryview | None:
+    def room(self) -> memoryview | None:
         """Return the memory of the missing bytes."""
-        return None if self.done else memoryview(self.body)[self.size :]
+        return None if self.is_complete else memoryview(self.body)[self.size :]
 
     def take(self, data: bytes | memoryview) -> int:
         """Copy the bytes that belong to the message, and return their number."""
@@ -155,9 +155,14 @@ class Splitter:
         if used < len(data):
             self._buffer += data[used:] if used else data
 
+    @property
+    def begun_bytes(self) -> int:
+        """How much memory the message takes that has begun, as far as one knows."""
+        return len(self._buffer) if self._partial is None else len(self._partial.body)
+
     def get_buffer(self) -> memoryview | None:
         """Return the memory for the rest of a large message, or None to use `feed`."""
-        return None if self._partial is None else self._partial.missing()
+        return None if self._partial is None else self._partial.room()
 
     def buffer_updated(self, size: int) -> None:
         """Count `size` bytes that were put into that memory."""
@@ -252,7 +257,7 @@ class Splitter:
         return Frame(body=self._take(start, start + length, start + length))
 
     def _next_partial(self, partial: PartialMessage) -> Event | None:
-        if not partial.done:
+        if not partial.is_complete:
             return None
         self._partial = None
         return Frame(body=partial.body)

@@ -21,6 +21,7 @@ METHOD_SEARCH_BYTES = 1024
 ID_SEARCH_BYTES = 16 * 1024
 REDACTED_CHARACTERS = 4096
 SHOWN_CHARACTERS = 1000
+LONGEST_ID = 1024
 
 _NO_BYTES = Raw(b"")
 _ENCODER = msgspec.json.Encoder()
@@ -120,6 +121,8 @@ def _decode_one(body: bytes | bytearray) -> Request | Response | Invalid:
 
 def _classify(envelope: _Envelope) -> Request | Response | Invalid:
     number: Id = None if envelope.id is UNSET else envelope.id
+    if isinstance(number, str) and len(number) > LONGEST_ID:
+        return _id_too_long()
     if envelope.jsonrpc != VERSION:
         return _invalid_request(number, '`jsonrpc` must be "2.0".')
     if isinstance(envelope.method, str):
@@ -164,6 +167,11 @@ def _invalid_request(number: Id, text: str) -> Invalid:
     return Invalid(number, DaemonError(ErrorCode.INVALID_REQUEST, text))
 
 
+def _id_too_long() -> Invalid:
+    """Refuse an id that would be kept, and repeated in the answer, however long it is."""
+    return _invalid_request(None, f"An id may have {LONGEST_ID} characters at most.")
+
+
 def too_many_values(body: bytes | bytearray) -> Invalid:
     """Refuse a message that is not decoded, for the number of its values."""
     text = f"The message has more than {MOST_VALUES} values; send a long one as a text."
@@ -171,7 +179,9 @@ def too_many_values(body: bytes | bytearray) -> Invalid:
     return Invalid(recover_id(bytes(body[:ID_SEARCH_BYTES]), bytes(body[-512:])), error)
 
 
-def decode_large(body: bytes | bytearray, channels: Mapping[str, Channel]) -> Request | None:
+def decode_large(
+    body: bytes | bytearray, channels: Mapping[str, Channel]
+) -> Request | Invalid | None:
     """Decode a request and its payload in one pass, if its first bytes name the channel.
 
     None for any other message; `decode` then handles it.
@@ -186,6 +196,8 @@ def decode_large(body: bytes | bytearray, channels: Mapping[str, Channel]) -> Re
         return None
     if message.jsonrpc != VERSION or message.method != channel.name:
         return None
+    if isinstance(message.id, str) and len(message.id) > LONGEST_ID:
+        return _id_too_long()
     payload = Payload(message.params, NO_META, 0)
     return Request(channel.name, Raw(), message.id, payload, len(body))
 
@@ -219,7 +231,7 @@ def _scalar(token: bytes) -> Id:
     except (ValueError, UnicodeDecodeError):
         return None
     if isinstance(value, str):
-        return well_formed(value)
+        return well_formed(value) if len(value) <= LONGEST_ID else None
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None

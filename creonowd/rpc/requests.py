@@ -24,6 +24,7 @@ from creonowd.model import Model
 from creonowd.rpc import messages
 from creonowd.rpc.channel import NO_META, Channel, Deadline, Meta, Payload, Role, invalid_payload
 from creonowd.rpc.messages import ErrorStyle, Request
+from creonowd.rpc.page_memory import SHORT_MESSAGE
 
 if TYPE_CHECKING:
     from creonowd.rpc.connection import Connection
@@ -34,7 +35,6 @@ CANCEL = "$/cancelRequest"
 PROGRESS = "$/progress"
 LATE_SECONDS = 0.25
 RENDERER_RUNNING = 6
-RENDERER_BYTES = 16 * 1024 * 1024
 ALLOWED_WHILE_STOPPING = frozenset({"exit", "shutdown", "app:ping"})
 
 Sink = Callable[[dict[str, Any] | None], None]
@@ -71,7 +71,7 @@ class PendingRequest:
         self.meta: Meta = NO_META
         self.answered = False
         self.waits_for_turn = False
-        self.size = _size(request)
+        self.page_bytes = 0
         self._stop_reason: StopReason | None = None
         self._scope: anyio.CancelScope | None = None
         self._late_at = math.inf
@@ -157,6 +157,11 @@ def _size(request: Request) -> int:
         return view.nbytes
 
 
+def _short_part(size: int) -> int:
+    """Return the size of a short message; 0 of a large one, which had its turn."""
+    return size if size <= SHORT_MESSAGE else 0
+
+
 def _envelope(error: DaemonError, style: ErrorStyle) -> dict[str, Any]:
     """Return a failure as the renderer sees it."""
     rpc_error = messages.error_object(error, style)
@@ -187,7 +192,7 @@ class Requests:
         self._running = 0
         self._watching = False
         self._refusals: Counter[str] = Counter()
-        self.bytes_in_flight = 0
+        self._short_bytes = 0
 
     @property
     def _connection(self) -> "Connection":
@@ -204,7 +209,7 @@ class Requests:
     def receive(self, request: Request, sink: Sink) -> None:
         """Accept a request and start it, or answer why not; postpone it while its channel loads."""
         host = self._server.host
-        if host.loading and request.method not in self._server.channels:
+        if host.is_loading and request.method not in self._server.channels:
             self._postponed += 1
             host.when_loaded(partial(self._resume, request, sink))
         else:
@@ -230,17 +235,20 @@ class Requests:
             pending.fail(error)
             return
         self._pending[pending.key] = pending
-        self.bytes_in_flight += pending.size
-        pending.waits_for_turn = self._connection.role is not Role.OWNER and self._is_short(pending)
+        if self._connection.role is not Role.OWNER:
+            self._count_bytes(pending)
+            pending.waits_for_turn = self._is_short(pending)
         if self._may_start(pending):
             self._start(pending)
         else:
             self._waiting.append(pending)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the payloads of a page's requests fill the memory that it may use."""
-        return self.bytes_in_flight > RENDERER_BYTES and self._connection.role is not Role.OWNER
+    def _count_bytes(self, pending: PendingRequest) -> None:
+        """Count the payload of a page; those of strangers are short, and must keep no page out."""
+        if self._connection.grant is not None:
+            pending.page_bytes = _size(pending.request)
+            self._short_bytes += _short_part(pending.page_bytes)
+            self._server.page_memory.add(pending.page_bytes)
 
     def _is_short(self, pending: PendingRequest) -> bool:
         """Return whether a request has the usual deadline, so that others may wait for it."""
@@ -289,6 +297,8 @@ class Requests:
         limit = self._connection.most_in_flight
         if len(self._pending) >= limit:
             raise DaemonError(ErrorCode.IPC_BACKPRESSURE, limit=limit, retryAfterMs=100)
+        if self._server.page_memory.is_full:
+            self._check_short_bytes(pending)
         if pending.request.id is not None and pending.request.id in self._pending:
             raise DaemonError(
                 ErrorCode.INVALID_REQUEST, "A request with this id is still in flight; use another."
@@ -298,11 +308,20 @@ class Requests:
             raise DaemonError(ErrorCode.SHUTTING_DOWN)
         self._check_rights(pending.channel)
 
+    def _check_short_bytes(self, pending: PendingRequest) -> None:
+        """Let a page have few short requests in flight while pages have asked for too much."""
+        size = _short_part(_size(pending.request))
+        is_over = self._short_bytes + size > SHORT_MESSAGE
+        if is_over and self._connection.role is not Role.OWNER:
+            raise DaemonError(
+                ErrorCode.IPC_BACKPRESSURE, limitBytes=SHORT_MESSAGE, retryAfterMs=100
+            )
+
     def _check_rights(self, channel: Channel) -> None:
         if channel.open:
             return
         grant = self._connection.grant
-        if grant is None or not self._connection.admitted:
+        if grant is None or not self._connection.is_admitted:
             raise DaemonError(
                 ErrorCode.UNAUTHENTICATED, "Send `initialize` with a valid token first."
             )
@@ -414,9 +433,9 @@ class Requests:
     def _get_session(self) -> Any:
         """Return the session of the connection; the connection itself while channels load."""
         host = self._server.host
-        if host.loading:
+        if host.is_loading:
             return self._connection
-        if not self._connection.connected:
+        if not self._connection.is_connected:
             return host.session(self._connection)
         if self._session is None:
             self._session = host.session(self._connection)
@@ -454,11 +473,9 @@ class Requests:
         self._forget(pending)
 
     def _forget(self, pending: PendingRequest) -> None:
-        was_full = self.is_full
-        if self._pending.pop(pending.key, None) is not None:
-            self.bytes_in_flight -= pending.size
-        if was_full:
-            self._connection.resume_or_pause()
+        if self._pending.pop(pending.key, None) is not None and pending.page_bytes:
+            self._short_bytes -= _short_part(pending.page_bytes)
+            self._server.page_memory.remove(pending.page_bytes)
         self._connection.close_if_done()
 
     async def invoke(self, name: str, payload: Raw) -> Any:

@@ -15,6 +15,7 @@ from creonowd.redaction import Redactor
 from creonowd.rpc.access import Grant, Grants, TokenThrottle
 from creonowd.rpc.channel import Channel
 from creonowd.rpc.connection import Connection, Wire
+from creonowd.rpc.page_memory import PageMemory
 from creonowd.rpc.requests import Metrics, StopReason
 from creonowd.settings import Settings
 from creonowd.threads import LoopTurns
@@ -48,7 +49,7 @@ class Host(Protocol):
         ...
 
     @property
-    def loading(self) -> bool:
+    def is_loading(self) -> bool:
         """Whether channels are still being loaded; requests for those that are missing wait."""
         ...
 
@@ -81,6 +82,7 @@ class Server:
         self.grants = Grants(clock)
         self.throttle = TokenThrottle(self.grants)
         self.turns = LoopTurns()
+        self.page_memory = PageMemory(tasks)
         self.stopping = anyio.Event()
         self.exiting = anyio.Event()
         self.reason = ""

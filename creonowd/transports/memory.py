@@ -44,7 +44,7 @@ class MemoryWire:
         """Deliver bytes like all others."""
         self.write(data)
 
-    def buffered(self) -> int:
+    def unread_bytes(self) -> int:
         """Return how many bytes the client has not read yet."""
         return len(self._unread)
 

@@ -109,7 +109,7 @@ class StreamWire(asyncio.BufferedProtocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
-    def buffered(self) -> int:
+    def unread_bytes(self) -> int:
         """Return how many bytes the client has not read yet."""
         closed = self._transport is None or self._transport.is_closing()
         return 0 if closed or self._transport is None else self._transport.get_write_buffer_size()

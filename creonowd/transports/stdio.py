@@ -139,7 +139,7 @@ class StdioWire:
         if self._writer is not None:
             self._writer.write(data)
 
-    def buffered(self) -> int:
+    def unread_bytes(self) -> int:
         """Return how many bytes the parent has not read yet."""
         return 0 if self._writer is None else self._writer.get_write_buffer_size()
 

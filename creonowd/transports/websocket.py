@@ -50,7 +50,7 @@ async def listen(server: Server, port: int, pages: Pages | None = None) -> Async
         wire = WebSocketWire(server, connection)
         if isinstance(connection, LimitedConnection):
             handshakes.pop(connection, None)
-            connection.is_authenticated = lambda: wire.connection.grant is not None
+            connection.wire = wire
         await wire.run()
 
     def respond(connection: ServerConnection, request: Request) -> Response | None:
@@ -66,6 +66,9 @@ async def listen(server: Server, port: int, pages: Pages | None = None) -> Async
         max_size=server.settings.max_message_bytes * OVERSIZE_FACTOR,
         close_timeout=CLOSE_SECONDS,
         compression=None,
+        max_queue=1,
+        # A pong would wait behind what is not read, and no loopback breaks unnoticed.
+        ping_interval=None,
         server_header=None,
     ):
         # asyncio has used `backlog` as the length of the queue too; set that back.
@@ -116,6 +119,8 @@ class LimitedConnection(ServerConnection):
     """
 
     received = 0
+    wire: "WebSocketWire | None" = None
+    _pausers = 0
 
     def handshakes_under_way(self) -> "dict[LimitedConnection, None]":
         """Return the connections whose handshake, or request for a page, is not over."""
@@ -124,6 +129,8 @@ class LimitedConnection(ServerConnection):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin the handshake; of too many at once the oldest is aborted."""
         super().connection_made(transport)
+        self.recv_messages.pause = self.pause_reading
+        self.recv_messages.resume = self.resume_reading
         handshakes = self.handshakes_under_way()
         handshakes[self] = None
         if len(handshakes) > MAX_HANDSHAKES:
@@ -136,9 +143,21 @@ class LimitedConnection(ServerConnection):
         self.handshakes_under_way().pop(self, None)
         super().connection_lost(exc)
 
+    def pause_reading(self) -> None:
+        """Stop reading; the library does that for messages that wait, and the wire for a client."""
+        self._pausers += 1
+        if not self.transport.is_closing():
+            self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read again, once all who stopped it say so."""
+        self._pausers -= 1
+        if not self._pausers and not self.transport.is_closing():
+            self.transport.resume_reading()
+
     def is_authenticated(self) -> bool:
         """Return whether a valid token was sent."""
-        return False
+        return self.wire is not None and self.wire.connection.grant is not None
 
     def data_received(self, data: bytes) -> None:
         """Process bytes, or abort a connection that is over its limit."""
@@ -146,6 +165,8 @@ class LimitedConnection(ServerConnection):
         if self.received > UNAUTHENTICATED_BYTES and not self.is_authenticated():
             self.transport.abort()
         else:
+            if self.wire is not None:
+                self.wire.connection.note_part(len(data))
             super().data_received(data)
 
 
@@ -210,7 +231,7 @@ class WebSocketWire:
         """Queue a message."""
         self.write(data)
 
-    def buffered(self) -> int:
+    def unread_bytes(self) -> int:
         """Return how many bytes the client has not read yet."""
         return self._queued
 
@@ -218,10 +239,15 @@ class WebSocketWire:
         """Stop reading."""
         if self._may_read.is_set():
             self._may_read = anyio.Event()
+            if isinstance(self._socket, LimitedConnection):
+                self._socket.pause_reading()
 
     def resume(self) -> None:
         """Read again."""
-        self._may_read.set()
+        if not self._may_read.is_set():
+            self._may_read.set()
+            if isinstance(self._socket, LimitedConnection):
+                self._socket.resume_reading()
 
     def defer(self, callback: Callable[[], None]) -> None:
         """Run `callback` in the next turn of the loop."""

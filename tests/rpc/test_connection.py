@@ -38,7 +38,7 @@ class Recorder:
     def write_soon(self, data: bytes | bytearray) -> None:
         self.write(data)
 
-    def buffered(self) -> int:
+    def unread_bytes(self) -> int:
         return 0
 
     def pause(self) -> None: ...
@@ -176,7 +176,7 @@ def test_short_messages_of_a_turn_leave_as_one() -> None:
     assert loop.sent == [b"xxx", b"y"]
 
 
-def test_a_turn_that_fails_still_sends_what_it_said() -> None:
+def test_a_turn_that_fails_still_sends_what_it_added() -> None:
     loop = Loop()
 
     def fail() -> None:

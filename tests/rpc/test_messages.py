@@ -10,16 +10,19 @@ from hypothesis import strategies as st
 
 from creonowd.errors import CATALOGUE, DaemonError, ErrorCode, Language
 from creonowd.rpc.messages import (
+    LONGEST_ID,
     Batch,
     ErrorStyle,
     Invalid,
     Request,
     Response,
     decode,
+    decode_large,
     encode,
     error_object,
     recover_id,
 )
+from creonowd.rpc.server import PING
 from testing.fuzz import damaged_inputs
 
 MAX_BATCH = 64
@@ -88,6 +91,21 @@ def test_a_request_keeps_its_method_params_and_id(params: Any, method: str, numb
     assert read.id is not msgspec.UNSET
     assert (read.method, read.id) == (method.encode("utf-8", "replace").decode(), number)
     assert json.loads(bytes(read.params)) == params
+
+
+def test_an_absurd_id_is_refused_and_not_repeated() -> None:
+    body = '{"jsonrpc":"2.0","method":"app:ping","params":{},"id":"%s"}'
+    usual = decode((body % ("x" * LONGEST_ID)).encode(), MAX_BATCH)
+    absurd = (body % ("x" * (LONGEST_ID + 1))).encode()
+
+    read = (
+        decode(absurd, MAX_BATCH),
+        decode_large(absurd, {"app:ping": PING}),
+        decode(absurd[:-1], MAX_BATCH),
+    )
+
+    assert isinstance(usual, Request)
+    assert [isinstance(one, Invalid) and one.id for one in read] == [None, None, None]
 
 
 @pytest.mark.parametrize("number", [None, 0, -1, 1.5, 1.0, 2**70, "", "é", 'a"b'])

@@ -8,7 +8,6 @@ from collections.abc import Generator
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import pytest
 import structlog
 from anyio import to_thread
@@ -19,7 +18,6 @@ from creonowd.model import Empty, Params, Result
 from creonowd.rpc.channel import Channel, Role
 from creonowd.rpc.requests import (
     LATENCIES,
-    RENDERER_BYTES,
     RENDERER_RUNNING,
     Metrics,
     as_daemon_error,
@@ -221,35 +219,6 @@ class Long(Params, weakref=True):
     """A long text."""
 
     text: str
-
-
-async def test_a_page_is_not_read_from_while_it_has_asked_for_too_much(server: Server) -> None:
-    go = anyio.Event()
-
-    async def wait(_session: Any, _params: Long) -> Result:
-        await go.wait()
-        return Result()
-
-    server.add([Channel("test:long", wait)])
-    async with in_memory(server, role=Role.RENDERER) as page:
-        assert page.wire is not None
-        text = "x" * 4_000_000
-        for number in range(5):
-            call = {"method": "test:long", "params": {"text": text}}
-            await page.post({"jsonrpc": "2.0", "id": f"n{number}", **call})
-        requests = page.wire.connection.requests
-        with anyio.fail_after(PATIENCE):
-            while requests.in_flight < 5:
-                await anyio.lowlevel.checkpoint()
-        full, paused = requests.bytes_in_flight, page.wire.paused
-        go.set()
-        for number in range(5):
-            await page.reply(f"n{number}")
-
-        assert full > RENDERER_BYTES
-        assert paused
-        assert not page.wire.paused
-        assert page.wire.connection.requests.bytes_in_flight == 0
 
 
 async def test_many_refusals_are_a_few_lines_in_the_log(server: Server) -> None:

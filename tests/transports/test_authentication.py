@@ -316,7 +316,7 @@ def test_a_long_line_of_grants_ends_with_its_first() -> None:
     assert last.valid(0)
     assert last.allows(channel)
     assert last.descends_from(first)
-    assert not last.restricted
+    assert not last.is_restricted
 
     first.revoked = True
     assert not last.valid(0)

@@ -139,12 +139,12 @@ SENTENCES = (
         error(14, PARAMS),
     ),
     Example(
-        "names are told apart by their case",
+        "names differ by their case",
         '{"jsonrpc": "2.0", "method": "App:Ping", "id": 15}',
         error(15, UNKNOWN),
     ),
     Example(
-        "members are told apart by their case",
+        "members differ by their case",
         '{"jsonrpc": "2.0", "Method": "app:ping", "id": 16}',
         error(16, INVALID),
     ),

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from creonowd.rpc.framing import Framing
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
-from testing.clients import Client, endpoints_of, in_memory, over_socket, running
-from testing.fuzz import often
+from testing.clients import Client, endpoints_of, in_memory, over_socket, run_daemon
+from testing.fuzz import scaled_examples
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"app:ping"}'
 MIB = 1024 * 1024
@@ -51,7 +51,7 @@ FRAGMENTS = st.one_of(
 
 
 @pytest.mark.fuzz
-@settings(often(3), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(scaled_examples(3), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stream=st.lists(FRAGMENTS, max_size=30).map(b"".join), cut=st.integers(1, 64))
 async def test_any_stream_ends_in_replies_or_a_close(
     server: Server, stream: bytes, cut: int
@@ -118,7 +118,7 @@ class TestSlowReaders:
             assert client.wire is not None
             client.wire.hold()
             await client.post(notify("a:happened", 5000))
-            assert client.wire.buffered() < 20_000
+            assert client.wire.unread_bytes() < 20_000
             client.wire.release()
 
             lagged = await client.event("$/lagged")
@@ -136,7 +136,7 @@ class TestSlowReaders:
             client.wire.hold()
             for number in range(200):
                 await client.post(echo(f"r{number}", text))
-            held = client.wire.buffered()
+            held = client.wire.unread_bytes()
             client.wire.release()
             replies = [await client.reply(f"r{number}") for number in range(200)]
 
@@ -159,7 +159,7 @@ class TestSlowReaders:
                     connection.feed_message(PING)
                 else:
                     connection.feed(PING + b"\n")
-            held, paused = client.wire.buffered(), client.wire.paused
+            held, paused = client.wire.unread_bytes(), client.wire.paused
             client.wire.release()
 
             assert paused
@@ -195,7 +195,7 @@ def echo(number: str, text: str) -> dict[str, object]:
 async def test_memory_stays_bounded_under_garbage_and_a_client_that_never_reads(
     tmp_path: Path,
 ) -> None:
-    async with running(tmp_path) as process:
+    async with run_daemon(tmp_path) as process:
         path = Path((await endpoints_of(tmp_path))["unix"].address)
         watched = psutil.Process(process.pid)
         async with over_socket(path) as client:
