@@ -3,12 +3,14 @@
 A thread renders, redacts and writes them, so that neither a disk nor a rule delays the event loop.
 """
 
+import errno
 import logging
 import logging.handlers
 import queue
 import sys
 import threading
 from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -156,6 +158,12 @@ class _QueueHandler(logging.handlers.QueueHandler):
 
 class _RotatingFile(logging.handlers.RotatingFileHandler):
     """Rotates once it is full; the base formats each line twice to see whether it fits."""
+
+    def _open(self) -> TextIOWrapper:  # the base's hook for how the file is opened
+        """Open the file; OSError if a pipe has its name: unread, it would hold up the start."""
+        if Path(self.baseFilename).is_fifo():
+            raise OSError(errno.EINVAL, f"{LOG_FOLDER}/{LOG_FILE} is no plain file")
+        return super()._open()
 
     def shouldRollover(self, record: logging.LogRecord) -> bool:  # noqa: N802 - the base's name
         """Return whether the file has reached its size."""

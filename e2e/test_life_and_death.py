@@ -23,7 +23,7 @@ from testing.clients import (
     environment,
     over_socket,
     over_stdio,
-    running,
+    run_daemon,
 )
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"app:ping"}'
@@ -318,7 +318,7 @@ async def test_a_killed_daemon_leaves_nothing_that_stops_the_next(user_data: Pat
 
     assert stale
     assert endpoint.read(user_data) is None
-    async with running(user_data):
+    async with run_daemon(user_data):
         ways = await endpoints_of(user_data)
         async with over_socket(Path(ways["unix"].address)) as client:
             assert (await client.call("app:ping"))["pong"] is True
@@ -345,7 +345,7 @@ async def test_the_endpoint_is_for_this_user_only(user_data: Path) -> None:
 @posix
 async def test_a_long_folder_name_still_gets_a_socket(tmp_path: Path) -> None:
     user_data = tmp_path / ("很长的名字" * 12)
-    async with running(user_data):
+    async with run_daemon(user_data):
         path = Path((await endpoints_of(user_data))["unix"].address)
 
         assert len(os.fsencode(path)) <= 100
@@ -377,7 +377,7 @@ async def test_a_socket_in_a_folder_of_the_user_leaves_the_folder_as_it_is(tmp_p
     theirs.chmod(0o755)
 
     for folder, mode in ((theirs, 0o755), (missing, 0o700)):
-        async with running(tmp_path / "data", "--socket", str(folder / "s")):
+        async with run_daemon(tmp_path / "data", "--socket", str(folder / "s")):
             await endpoints_of(tmp_path / "data")
 
             modes = [stat.S_IMODE(place.stat().st_mode) for place in (folder / "s", folder)]
@@ -389,7 +389,7 @@ async def test_a_socket_in_a_folder_of_the_user_leaves_the_folder_as_it_is(tmp_p
 async def test_many_connections_and_one_that_leaves_in_the_middle_of_a_reply(
     user_data: Path,
 ) -> None:
-    async with running(user_data):
+    async with run_daemon(user_data):
         path = Path((await endpoints_of(user_data))["unix"].address)
         rude = socket.socket(socket.AF_UNIX)
         rude.connect(str(path))
@@ -411,7 +411,7 @@ async def test_many_connections_and_one_that_leaves_in_the_middle_of_a_reply(
 
 @posix
 async def test_a_visitor_that_closes_its_sending_half_gets_its_answers(user_data: Path) -> None:
-    async with running(user_data):
+    async with run_daemon(user_data):
         path = Path((await endpoints_of(user_data))["unix"].address)
 
         async with await anyio.connect_unix(path) as stream:

@@ -32,6 +32,15 @@ def lines(user_data: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
+def test_a_pipe_in_the_place_of_the_log_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    os.mkfifo(tmp_path / "logs" / "main.log")
+
+    with pytest.raises(OSError, match=r"main\.log is no plain file"):
+        logs.configure(tmp_path, Settings())
+
+
 def test_a_line_has_event_level_time_and_values(tmp_path: Path) -> None:
     logs.configure(tmp_path, Settings())
     structlog.stdlib.get_logger("part").info("something_happened", count=3, name="林远")
@@ -48,7 +57,7 @@ def test_secrets_do_not_reach_the_file(tmp_path: Path) -> None:
     log = structlog.stdlib.get_logger("part")
     log.info("event", deep={"list": [{"key": SECRET}]})
     log.error("failed", exc_info=ValueError(SECRET))
-    logging.getLogger("foreign.library").warning("told %s", SECRET)
+    logging.getLogger("foreign.library").warning("the key is %s", SECRET)
 
     assert len(lines(tmp_path)) == 3
     text = (tmp_path / "logs" / "main.log").read_text(encoding="utf-8")

@@ -31,16 +31,21 @@ from creonowd.rpc.channel import Channel
 from creonowd.rpc.connection import Connection
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings, user_redactor
+from creonowd.skills.library import FOLDER as SKILLS
 from creonowd.skills.library import Library
 from creonowd.sources.document import DocumentSources
 from creonowd.sources.extractive_summary import ExtractStore
 from creonowd.sources.hosts import Hosts
+from creonowd.sources.kept_reads import KeptReads
 from creonowd.sources.passage_source import Passages
 from creonowd.sources.project_files import ProjectSources
 from creonowd.sources.synopsis import Chapters, ChapterSummaries
-from creonowd.storage import atomic
+from creonowd.storage import stored_files
+from creonowd.storage.folder_revisions import FolderRevisions, WatchedFolder
+from creonowd.threads import ReadRounds
 from creonowd.tokens import KnownTables, Tokenizers
-from creonowd.tokens.user_tables import list_tables
+from creonowd.tokens.tables import list_tables
+from creonowd.workspace.budgets import FOLDER as BUDGETS
 from creonowd.workspace.budgets import Budgets, Corrections
 from creonowd.workspace.chats import Chats
 from creonowd.workspace.constraints import Constraints
@@ -55,6 +60,9 @@ from creonowd.workspace.watcher import Watcher
 
 # Read when this module is loaded, which a daemon does in a thread.
 DOCUMENT = (Path(__file__).parents[1] / "openrpc.json").read_bytes()
+
+# The folders of user data that an assembly reads.
+_READ_FOR_ALL = {BUDGETS, SKILLS}
 
 log = structlog.get_logger(__name__)
 
@@ -77,7 +85,7 @@ class ServicesHost:
 
     def __init__(self, services: Services) -> None:
         self.pid = os.getpid()
-        self.loading = False
+        self.is_loading = False
         self._services = services
         self.redactor = services.redactor
         self.document = DOCUMENT
@@ -143,6 +151,7 @@ async def build_services(
     extracts = ExtractStore(user_data, redactor)
     summaries = ChapterSummaries(SummaryStore(tree, clock), documents, extracts)
     sources = ProjectSources(tree, constraints, Passages(indexes), summaries)
+    kept_reads = _kept_reads(user_data, clock) if settings.quick_checks else None
     services = Services(
         settings=settings,
         user_data=user_data,
@@ -172,6 +181,8 @@ async def build_services(
             source_providers=[sources, DocumentSources(runs), hosts],
             admission=Admission(settings.assemble_running, settings.assemble_waiting),
             memory=Memory(settings.assemble_memory),
+            rounds=ReadRounds(None if kept_reads is None else kept_reads.begin),
+            kept_reads=kept_reads,
         ),
         sources=sources,
         chapters=Chapters(documents, clock),
@@ -196,14 +207,31 @@ async def build_services(
     tasks.start_soon(extracts.run)
     await _sweep(files, user_data, clock.now_ms())
     async with watcher.run(), indexes.run(), contextlib.aclosing(ai):
-        yield services
+        try:
+            yield services
+        finally:
+            if kept_reads is not None:
+                kept_reads.close()
+
+
+def _kept_reads(user_data: Path, clock: Clock) -> KeptReads:
+    """Keep what is read of projects, and of what all of them share: skills and budgets."""
+
+    def enters(folder: str, name: str) -> bool:
+        return not name.startswith(".") if folder else name in _READ_FOR_ALL
+
+    def reads(folder: str, name: str) -> bool:
+        return bool(folder) or name in _READ_FOR_ALL
+
+    shared = WatchedFolder(Path(os.path.realpath(user_data)), enters, reads)
+    return KeptReads(FolderRevisions(clock), shared)
 
 
 async def _sweep(files: ContextFiles, user_data: Path, now_ms: int) -> None:
     """Remove or finish what a killed daemon left; flush the names of user data and its folders."""
     try:
         for place in (user_data, *user_data.parents[:2]):
-            await files.run(atomic.make_folder, place)
+            await files.run(stored_files.make_folder, place)
         await files.run(sweep_user_data, user_data, now_ms)
         await files.run(files.store.recover)
     except (DaemonError, OSError) as error:

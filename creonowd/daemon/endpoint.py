@@ -13,7 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
-from creonowd.storage import atomic
+from creonowd.storage import stored_files
 from creonowd.storage.locks import try_lock
 
 RUN = "run"
@@ -24,9 +24,13 @@ SOCKET = "creonowd.sock"
 REDIRECT = "viewer-"
 LONGEST_SOCKET_PATH = 100
 VERSION = 1
+LARGEST_FILE = 1024 * 1024
 OUR_NAMES = frozenset({RUN, "projects.json", "settings.json", "logs"})
 LOCK_TRIES = 10
 LOCK_STEP_SECONDS = 0.02
+
+# What reading a file as JSON may raise, whatever is in it.
+NOT_JSON = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -143,7 +147,7 @@ def take_lock(user_data: Path) -> int:
     (place / FILE).unlink(missing_ok=True)
     for left_over in place.glob(f"{REDIRECT}*.html"):
         left_over.unlink(missing_ok=True)
-    atomic.replace(place / PID, str(os.getpid()).encode())
+    stored_files.replace(place / PID, str(os.getpid()).encode())
     return descriptor
 
 
@@ -159,10 +163,17 @@ def _lock_with_retries(lock: Path) -> int | None:
 def running_pid(user_data: Path) -> int | None:
     """Return the pid that the last daemon has written."""
     try:
-        text = (user_data / RUN / PID).read_text(encoding="ascii")
-        return int(text)
-    except (OSError, ValueError):
+        return int(content(user_data / RUN / PID))
+    except ValueError:
         return None
+
+
+def content(path: Path) -> bytes:
+    """Return the bytes of a file in `run`; none if there is no plain file that can be read."""
+    try:
+        return stored_files.content(path, limit=LARGEST_FILE) or b""
+    except DaemonError:
+        return b""
 
 
 def write(user_data: Path, endpoints: tuple[Endpoint, ...]) -> None:
@@ -172,15 +183,14 @@ def write(user_data: Path, endpoints: tuple[Endpoint, ...]) -> None:
     """
     file = EndpointFile(version=VERSION, pid=os.getpid(), endpoints=endpoints)
     data = msgspec.json.format(msgspec.json.encode(file)) + b"\n"
-    atomic.replace(folder(user_data) / FILE, data, mode=0o600, synced=False)
+    stored_files.replace(folder(user_data) / FILE, data, mode=0o600, synced=False)
 
 
 def read(user_data: Path) -> EndpointFile | None:
     """Read the addresses of the running daemon; None if the file is absent, invalid or stale."""
-    place = user_data / RUN
     try:
-        file = msgspec.json.decode((place / FILE).read_bytes(), type=EndpointFile)
-    except (OSError, msgspec.MsgspecError):
+        file = msgspec.json.decode(content(user_data / RUN / FILE), type=EndpointFile)
+    except NOT_JSON:
         return None
     current = file.version == VERSION and file.pid == running_pid(user_data)
     return file if current and is_running(user_data) else None

@@ -24,18 +24,18 @@ import anyio
 import structlog
 from anyio.abc import TaskGroup
 
-from creonowd import __version__, logs
+from creonowd import __version__, logs, signals
 from creonowd import settings as configuration
 from creonowd.clock import make_clock
 from creonowd.daemon import endpoint, viewer_server
 from creonowd.daemon.viewer_server import ViewerServer
 from creonowd.errors import DaemonError, ErrorCode, Wording
-from creonowd.memo import return_freed_memory
+from creonowd.memo import collect_garbage
 from creonowd.redaction import Redactor
 from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Role
 from creonowd.rpc.connection import Connection
-from creonowd.rpc.requests import Metrics, causes
+from creonowd.rpc.requests import causes
 from creonowd.rpc.server import PING, Host, Server
 from creonowd.transports import sockets, stdio
 
@@ -44,15 +44,11 @@ FREED_BYTES_KEPT = 4 * 1024 * 1024
 
 # Young objects are collected as usual; all objects only after some millions of new ones.
 GARBAGE_THRESHOLDS = (700, 10, 1000)
-IDLE_SECONDS = 2.0
-# After so many rounds without a pause between requests, garbage is collected all the same.
-BUSY_ROUNDS = 30
-# After so many rounds the next collection includes what was frozen.
-ROUNDS_FROZEN = 500
 
 # The parameters of glibc's mallopt(3).
 _TRIM_THRESHOLD = -1
 _MMAP_THRESHOLD = -3
+_ARENA_MAX = -8
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -71,6 +67,7 @@ class Options:
 
 def serve(options: Options) -> int:
     """Run a daemon until something ends it; return the exit status."""
+    keep_freed_memory()
     gc.disable()  # nothing that a start loads is garbage, and collections took 40 ms of it
     settings = configuration.load(options.user_data, options.flags)
     _restrict_new_files()
@@ -148,32 +145,6 @@ async def _serve(options: Options, settings: configuration.Settings) -> None:
         log.info("daemon_stopped", reason=server.reason)
 
 
-async def collect_garbage(metrics: Metrics) -> None:
-    """Collect garbage when no request came for a while, or after a minute without such a pause.
-
-    A collection that goes through all that assemblies keep, 300 MB after 500 of them, stops every
-    client for 200 ms. So what survives a collection is frozen, and most collections skip it. What
-    is free then goes back to the system.
-    """
-    seen = collected = metrics.answered
-    busy = frozen = 0
-    while True:
-        await metrics.wait_for_answer(after=collected)
-        await anyio.sleep(IDLE_SECONDS)
-        before, seen = seen, metrics.answered
-        frozen += 1
-        busy = busy + 1 if seen != before else 0
-        if 0 < busy < BUSY_ROUNDS:
-            continue
-        if frozen >= ROUNDS_FROZEN:
-            gc.unfreeze()
-            frozen = 0
-        gc.collect()
-        gc.freeze()
-        await anyio.to_thread.run_sync(return_freed_memory)
-        collected, busy = seen, 0
-
-
 class Daemon:
     """The host of the server in a process of its own: signals, transports, viewer, services."""
 
@@ -189,7 +160,7 @@ class Daemon:
         self.shutdown = Shutdown(self.server.exit)
         self.pages = ViewerServer(self.server, opened, options.user_data)
         self.pid = os.getpid()
-        self.loading = True
+        self.is_loading = True
         self._options = options
         self._opened = opened
         self._services: Host | None = None
@@ -231,7 +202,7 @@ class Daemon:
         server.add(build.channels(server.settings))
         self._services = build.ServicesHost(services)
         self.redactor = services.redactor
-        self.loading = False
+        self.is_loading = False
         waiting, self._when_loaded = self._when_loaded, []
         for callback in waiting:
             callback()
@@ -259,7 +230,6 @@ class Daemon:
 
 
 def _import_build() -> Any:
-    keep_freed_memory()
     return import_module("creonowd.daemon.build")
 
 
@@ -294,15 +264,21 @@ def keep_freed_memory() -> bool:
     """Make glibc keep a few megabytes of freed memory; False where that cannot be set.
 
     By default it returns the memory of every large text to the system: with messages of 300 KB a
-    third of the processor's time went into page faults.
+    third of the processor's time went into page faults. It would also keep them once for each
+    thread, where `malloc_trim` does not reach: 16 MB after 256 replies of 1 MB. So all threads
+    share one heap, and this is called before there are any.
     """
     if sys.platform != "linux":
         return False
     tune: Any = getattr(ctypes.CDLL(None), "mallopt", None)
     if tune is None:
         return False
-    return bool(tune(_MMAP_THRESHOLD, FREED_BYTES_KEPT)) and bool(
-        tune(_TRIM_THRESHOLD, FREED_BYTES_KEPT)
+    return all(
+        (
+            tune(_MMAP_THRESHOLD, FREED_BYTES_KEPT),
+            tune(_TRIM_THRESHOLD, FREED_BYTES_KEPT),
+            tune(_ARENA_MAX, 1),
+        )
     )
 
 
@@ -310,8 +286,6 @@ WATCHDOG_SECONDS = 5.0
 PARENT_POLL_SECONDS = 0.5
 EXIT_STATUS_STUCK = 70
 ENDING_SIGNALS = ("SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP")
-# By default each of these kills a process, and nothing is logged.
-IGNORED_SIGNALS = ("SIGUSR1", "SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGIO", "SIGPWR")
 
 Exit = Callable[[str], None]
 
@@ -327,12 +301,10 @@ class Shutdown:
 
     def catch_signals(self) -> None:
         """Drain on the signals that end a program, and ignore those that mean nothing to a daemon."""
+        signals.ignore()
         for name in ENDING_SIGNALS:
             if (number := getattr(signal, name, None)) is not None:
                 signal.signal(number, self._on_signal)
-        for name in IGNORED_SIGNALS:
-            if (number := getattr(signal, name, None)) is not None:
-                signal.signal(number, signal.SIG_IGN)
 
     def watch_parent(self, pid: int) -> None:
         """End when the process `pid` does; ignored if it is not running or is watched already."""

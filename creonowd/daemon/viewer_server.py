@@ -21,7 +21,7 @@ from creonowd.model import Model
 from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
-from creonowd.storage import atomic
+from creonowd.storage import stored_files
 
 FILE = "pages.json"
 VERSION = 1
@@ -102,16 +102,15 @@ def write(user_data: Path, port: int, tokens: Sequence[PageToken]) -> None:
     """Store the port and the tokens; only the user may read the file."""
     file = PageTokenFile(version=VERSION, port=port, tickets=tuple(tokens))
     path = endpoint.folder(user_data) / FILE
-    atomic.replace(path, msgspec.json.encode(file) + b"\n", mode=0o600)
+    stored_files.replace(path, msgspec.json.encode(file) + b"\n", mode=0o600)
 
 
 def read(user_data: Path) -> PageTokenFile | None:
     """Read the file of a daemon that crashed; None if there is none or it is not valid."""
     try:
-        file = msgspec.json.decode(
-            (user_data / endpoint.RUN / FILE).read_bytes(), type=PageTokenFile
-        )
-    except (OSError, msgspec.MsgspecError):
+        data = endpoint.content(user_data / endpoint.RUN / FILE)
+        file = msgspec.json.decode(data, type=PageTokenFile)
+    except endpoint.NOT_JSON:
         return None
     return file if file.version == VERSION else None
 

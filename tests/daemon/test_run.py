@@ -1,17 +1,12 @@
 """What the daemon does about memory: what it keeps, and when it collects garbage."""
 
-import gc
+import signal
 import subprocess
 import sys
-import weakref
-from collections.abc import Generator
 from pathlib import Path
 
-import anyio
 import pytest
 
-from creonowd.daemon import run
-from creonowd.rpc.requests import Metrics
 from testing.clients import environment
 
 FAULTS = """
@@ -46,6 +41,84 @@ def test_large_texts_find_the_memory_of_the_last_ones_still_there() -> None:
     assert faults("keep_freed_memory()") < 500
 
 
+KEPT_AFTER_THREADS = """
+import threading
+import psutil
+from creonowd.daemon.run import keep_freed_memory
+from creonowd.memo import return_freed_memory
+keep_freed_memory()
+process, all_here = psutil.Process(), threading.Barrier(13)
+def work():
+    text = ("雨" * 600_000).encode()
+    all_here.wait()
+    all_here.wait()
+    del text
+    all_here.wait()
+    all_here.wait()
+threads = [threading.Thread(target=work) for _ in range(12)]
+for thread in threads:
+    thread.start()
+all_here.wait()
+before = process.memory_info().rss
+all_here.wait()
+all_here.wait()
+return_freed_memory()
+print(before, process.memory_info().rss)
+all_here.wait()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only glibc has a heap for each thread")
+def test_what_threads_have_freed_goes_back_to_the_system() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-X", "utf8", "-c", KEPT_AFTER_THREADS],
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+
+    before, after = map(int, ran.stdout.split())
+
+    assert after < before - 10 * 1_800_000
+
+
+SIGNALLED_BEFORE_IT_LOADS = """
+import os, signal, sys
+from creonowd.__main__ import main
+
+class Signals:
+    def find_spec(self, name, *_):
+        if name == "creonowd.cli":
+            for number in map(int, os.environ["SIGNALS"].split()):
+                os.kill(os.getpid(), number)
+
+sys.meta_path.insert(0, Signals())
+raise SystemExit(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.parametrize("command", [["serve", "--stdio"], ["mcp", "--print-skill"]])
+def test_signals_that_mean_nothing_do_nothing_from_the_first_moment_on(
+    tmp_path: Path, command: list[str]
+) -> None:
+    named = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGPROF)
+    real_time = getattr(signal, "SIGRTMIN", signal.SIGUSR1), getattr(signal, "SIGRTMAX", 0)
+    numbers = " ".join(str(int(number)) for number in (*named, *filter(None, real_time)))
+
+    ran = subprocess.run(
+        [sys.executable, "-c", SIGNALLED_BEFORE_IT_LOADS, *command],
+        input=b'{"jsonrpc":"2.0","id":1,"method":"app:ping"}\n',
+        env=environment(CREONOW_USER_DATA_DIR=str(tmp_path / "data"), SIGNALS=numbers),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert ran.returncode == 0, ran.stderr.decode()
+    assert ran.stdout
+
+
 def test_garbage_is_collected_by_itself_once_the_services_are_loaded(tmp_path: Path) -> None:
     script = (
         "import gc, sys, pathlib\n"
@@ -61,69 +134,3 @@ def test_garbage_is_collected_by_itself_once_the_services_are_loaded(tmp_path: P
     )
 
     assert b"True" in ran.stderr.split(), ran.stderr
-
-
-class Knot:
-    """Something that only a collection frees."""
-
-    def __init__(self) -> None:
-        self.itself = self
-
-
-@pytest.fixture
-def collections_by_hand(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
-    monkeypatch.setattr(run, "IDLE_SECONDS", 0.001)
-    monkeypatch.setattr(run, "BUSY_ROUNDS", 3)
-    monkeypatch.setattr(run, "ROUNDS_FROZEN", 6)
-    gc.disable()
-    yield
-    gc.enable()
-    gc.unfreeze()
-
-
-@pytest.mark.usefixtures("collections_by_hand")
-async def test_garbage_is_collected_while_somebody_always_asks() -> None:
-    metrics = Metrics()
-    knot = weakref.ref(Knot())
-
-    with anyio.fail_after(30):
-        await collect_until_gone(metrics, knot)
-
-
-@pytest.mark.usefixtures("collections_by_hand")
-async def test_what_was_kept_by_a_collection_and_died_later_is_freed() -> None:
-    metrics = Metrics()
-    kept = [Knot()]
-    knot = weakref.ref(kept[0])
-    gc.freeze()
-
-    kept.clear()
-
-    with anyio.fail_after(30):
-        await collect_until_gone(metrics, knot)
-
-
-async def collect_until_gone(metrics: Metrics, knot: "weakref.ref[Knot]") -> None:
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run.collect_garbage, metrics)
-        while knot() is not None:
-            metrics.start("app:ping")
-            metrics.finish("app:ping", 0, None)
-            await anyio.lowlevel.checkpoint()
-        tasks.cancel_scope.cancel()
-
-
-@pytest.mark.usefixtures("collections_by_hand")
-async def test_garbage_is_collected_when_nobody_asks_any_more() -> None:
-    metrics = Metrics()
-    knot = weakref.ref(Knot())
-
-    with anyio.fail_after(30):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(run.collect_garbage, metrics)
-            await anyio.lowlevel.checkpoint()
-            metrics.start("app:ping")
-            metrics.finish("app:ping", 0, None)
-            while knot() is not None:
-                await anyio.lowlevel.checkpoint()
-            tasks.cancel_scope.cancel()

@@ -1,18 +1,22 @@
 """`run/pages.json`: what lets a page come back to a daemon that was killed."""
 
+import os
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from creonowd.clock import SteppingClock, SystemClock
-from creonowd.daemon import viewer_server
+from creonowd.daemon import endpoint, viewer_server
 from creonowd.rpc.access import Grant, Grants
 from creonowd.rpc.channel import Role
 
 FAR = 4_000_000_000_000
 DIGEST = "ab" * 32
+
+needs_special_files = pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
 
 
 def one_time(expires_at_ms: int = FAR) -> Grant:
@@ -39,13 +43,40 @@ def test_what_was_written_is_read_and_only_the_user_may(tmp_path: Path) -> None:
         '{"version":2,"port":4711,"tickets":[]}',
         '{"version":1,"port":70000,"tickets":[]}',
         '{"version":1,"port":4711,"tickets":[["no digest",1]]}',
+        pytest.param('{"a":' + "[" * 200_000, id="deep"),
+        pytest.param('{"\udcff":1}', id="no UTF-8"),
     ],
 )
 def test_a_file_that_makes_no_sense_counts_as_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / viewer_server.FILE).write_text(text, encoding="utf-8")
+    for name in (viewer_server.FILE, endpoint.FILE, endpoint.PID):
+        (tmp_path / "run" / name).write_bytes(text.encode("utf-8", "surrogateescape"))
 
     assert viewer_server.read(tmp_path) is None
+    assert endpoint.read(tmp_path) is None
+    assert endpoint.running_pid(tmp_path) is None
+
+
+def make_pipe(path: Path) -> None:
+    os.mkfifo(path, 0o600)
+
+
+def make_device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+@needs_special_files
+@pytest.mark.parametrize("make", [make_pipe, make_device])
+def test_no_pipe_and_no_device_in_the_place_of_a_file_is_read(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    (tmp_path / "run").mkdir()
+    for name in (viewer_server.FILE, endpoint.FILE, endpoint.PID):
+        make(tmp_path / "run" / name)
+
+    assert viewer_server.read(tmp_path) is None
+    assert endpoint.read(tmp_path) is None
+    assert endpoint.running_pid(tmp_path) is None
 
 
 def test_removing_leaves_nothing_and_may_be_repeated(tmp_path: Path) -> None:
