@@ -6,7 +6,6 @@ An environment that sets one of these four wins over an `aiBackend` of the file.
 """
 
 import contextlib
-import difflib
 import functools
 import os
 import re
@@ -18,7 +17,6 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
 import msgspec
-import platformdirs
 from msgspec import NODEFAULT, Meta
 from msgspec.structs import FieldInfo
 
@@ -41,6 +39,7 @@ _OTHER_VARIABLES = {
 # The back end that the four settings of their own describe.
 OWN_BACKEND = "default"
 KEYS = "keys"
+LARGEST_FILE = 1024 * 1024
 _OWN_BACKEND_SETTINGS = ("aiProvider", "aiModel", "aiBaseUrl", "aiKeyFile")
 _AS_JSON = {"backends"}
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)")
@@ -139,6 +138,13 @@ class Settings(Model, forbid_unknown_fields=True):
     ] = False
     warm_up: Annotated[
         bool, Meta(description="load the tokenizer soon after the start, not when first needed")
+    ] = True
+    quick_checks: Annotated[
+        bool,
+        Meta(
+            description="look at no file of which Linux reports that it has not changed; false "
+            "checks each file of a project for each assembly"
+        ),
     ] = True
     log_level: Annotated[
         str,
@@ -323,6 +329,8 @@ def user_data_dir(flag: Path | None = None, environ: Mapping[str, str] | None = 
         return flag.expanduser().absolute()
     if named:
         return Path(named).expanduser().absolute()
+    import platformdirs
+
     return Path(platformdirs.user_data_dir(APP, appauthor=False))
 
 
@@ -433,7 +441,7 @@ def _key_in(path: Path) -> Key | None:
             raise DaemonError(
                 ErrorCode.AI_NOT_CONFIGURED, "Others may read the key file; chmod 600 it first."
             )
-        value = path.read_text(encoding="utf-8-sig").strip()
+        value = (_content(path) or b"").decode("utf-8-sig").strip()
     except (OSError, UnicodeDecodeError):
         return None
     return Key(value, "file") if value else None
@@ -487,6 +495,8 @@ def _wire_names() -> list[str]:
 
 
 def _suggestion(name: str, known: list[str], prefix: str = "") -> str:
+    import difflib
+
     bare = [each.removeprefix(prefix) for each in known]
     near = difflib.get_close_matches(name.removeprefix(prefix), bare, n=1)
     return f" (did you mean {prefix}{near[0]}?)" if near else ""
@@ -574,7 +584,15 @@ def _decode_variable(text: str) -> Any:
 
 
 def _from_file(path: Path) -> dict[str, Any]:
-    return stored_values(path.read_bytes() if path.is_file() else None)
+    return stored_values(_content(path))
+
+
+def _content(path: Path) -> bytes | None:
+    """Return the bytes of a plain file, or the first megabyte; None if there is none."""
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return file.read(LARGEST_FILE)
 
 
 def stored_values(data: bytes | None) -> dict[str, Any]:
@@ -583,7 +601,7 @@ def stored_values(data: bytes | None) -> dict[str, Any]:
         return {}
     try:
         values = msgspec.json.decode(data, type=dict[str, Any])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT,
             _NO_OBJECT.format(error),

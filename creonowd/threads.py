@@ -1,16 +1,29 @@
 """Long work in a thread, which stops when its task is cancelled or its time is up.
 
-Work of a millisecond is done on the event loop, by one task in each of its turns.
+Work of a millisecond is done on the event loop, by one task in each of its turns. Blocking reads
+are done once for all who ask at the same time: `SharedReads` serves everyone who asks for the same
+thing, `ReadRounds` all who ask for different things, in one trip to a thread. What a round read may
+be kept for the next (`KeptValues`), by who knows how long it holds.
 """
 
 import asyncio
 import contextlib
+import math
 import sys
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Generator,
+    Hashable,
+    Iterable,
+    Iterator,
+)
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 import anyio
 import anyio.lowlevel
@@ -20,6 +33,12 @@ from anyio import CapacityLimiter, NoEventLoopError, from_thread, to_thread
 QUICK_SECONDS = 0.002
 # A check takes a microsecond, an item of a text at least a tenth of one.
 ITEMS_PER_CHECK = 1024
+# How many turns of the event loop those who come in a crowd have to join a round, and how many of
+# them go on in one turn at most.
+MOST_TURNS = 250
+TOGETHER = 8
+# What is kept between rounds, about; nearly all of it is kept elsewhere too.
+KEPT_BYTES = 4_000_000
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -101,7 +120,7 @@ class TimeLimit:
         self._end = now() + seconds
 
     @property
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """How many seconds are left; never negative."""
         return max(0.0, self._end - self._now())
 
@@ -212,3 +231,218 @@ class LoopTurns:
             turn.set()
         if woken:
             self._begin()
+
+
+class SharedReads(Generic[T]):
+    """Coalesces concurrent reads; a caller never gets a read that began before it asked."""
+
+    def __init__(self) -> None:
+        self._queues: WeakValueDictionary[Hashable, _ReadQueue[T]] = WeakValueDictionary()
+
+    async def read(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
+        """Return the value of a read that began after this call, doing it unless someone has.
+
+        If a read fails, its caller gets the exception and the next in the queue tries again.
+        """
+        queue = self._queues.get(key)
+        if queue is None:
+            queue = self._queues[key] = _ReadQueue()
+        begun = queue.begun
+        async with queue.lock:
+            if queue.finished <= begun:
+                queue.begun += 1
+                number = queue.begun
+                queue.value = (await read(),)
+                queue.finished = number
+            return queue.value[0]
+
+
+class _ReadQueue(Generic[T]):
+    """Those who wait for one key, and the numbers of the last reads that began and finished."""
+
+    def __init__(self) -> None:
+        self.lock = anyio.Lock()
+        self.begun = 0
+        self.finished = 0
+        self.value: tuple[T, ...] = ()
+
+
+def _always(_value: object) -> bool:
+    return True
+
+
+def _little(_value: object) -> int:
+    return 500
+
+
+class RoundCache:
+    """What was read in one round, each thing once. For the thread of the round."""
+
+    def __init__(self, kept: "KeptValues | None" = None) -> None:
+        self._kept = kept or KeptValues(0)
+        self._read: dict[Hashable, Any] = {}
+
+    def once(
+        self,
+        key: Hashable,
+        read: Callable[[], T],
+        lasts: Callable[[T], bool] = _always,
+        weigh: Callable[[T], int] = _little,
+    ) -> T:
+        """Return what a read returns, doing it unless this round has.
+
+        If it `lasts`, which a failure does not, it is kept for rounds to come.
+        """
+        for values in (self._kept.values, self._read):
+            if key in values:
+                return values[key]
+        value = read()
+        if not lasts(value) or not self._kept.add(key, value, weigh(value)):
+            self._read[key] = value
+        return value
+
+
+class KeptValues:
+    """What was read at one revision, up to a weight."""
+
+    def __init__(self, room: int = KEPT_BYTES) -> None:
+        self.values: dict[Hashable, Any] = {}
+        self._room = room
+
+    def add(self, key: Hashable, value: object, weight: int) -> bool:
+        """Keep a value if there is room for it; return whether there is."""
+        if weight > self._room:
+            return False
+        self._room -= weight
+        self.values[key] = value
+        return True
+
+
+class NotKeptError(Exception):
+    """Something has to be read from the disk."""
+
+
+class KeptOnly(RoundCache):
+    """What was read before and still holds; nothing else can be had from it, and no disk is used."""
+
+    def once(
+        self,
+        key: Hashable,
+        read: Callable[[], T],
+        lasts: Callable[[T], bool] = _always,
+        weigh: Callable[[T], int] = _little,
+    ) -> T:
+        """Return what is kept; NotKeptError if nothing is."""
+        try:
+            return self._kept.values[key]
+        except KeyError:
+            raise NotKeptError from None
+
+
+RoundWork = Callable[[RoundCache], Any]
+
+
+class ReadRounds:
+    """Does blocking reads in rounds: what is asked for while a round runs, the next one does.
+
+    So a caller never gets a read that began before it asked, and however many ask at the same
+    moment, they share one trip to a thread.
+    """
+
+    def __init__(self, begin: Callable[[Any], RoundCache] | None = None) -> None:
+        """Make rounds that begin with the cache that `begin` returns for a group, in a thread."""
+        self._begin = begin
+        self._groups: WeakValueDictionary[Hashable, _RoundGroup] = WeakValueDictionary()
+        self._turns = LoopTurns(TOGETHER)
+
+    async def read(
+        self, group: Hashable, key: Hashable, work: RoundWork, seconds: float = math.inf
+    ) -> Any:
+        """Return what `work` returns, or raise what it raises; all who ask with one key share it.
+
+        TimeoutError for everyone in a round that takes longer than its leader allows: one deadline
+        for many, because one for each took a twentieth of a request. Groups do not wait for each
+        other. Those who waited together go on one after the other, a few in each turn of the event
+        loop.
+        """
+        mine = self._groups.get(group)
+        if mine is None:
+            begin = None if self._begin is None else partial(self._begin, group)
+            mine = self._groups[group] = _RoundGroup(begin or RoundCache)
+        round_ = mine.gathering
+        round_.work.setdefault(key, work)
+        while round_.outcomes is None:
+            if round_.is_led:
+                turn = anyio.Event()
+                round_.waiting.append(turn)
+                await turn.wait()
+            else:
+                await _lead(mine, round_, self._turns, seconds)
+        outcome = round_.outcomes[key]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+
+class _Round:
+    """What is to be read together; one of those who wait leads, another if that one is cancelled."""
+
+    def __init__(self) -> None:
+        self.work: dict[Hashable, RoundWork] = {}
+        self.outcomes: dict[Hashable, Any] | None = None
+        self.is_led = False
+        self.waiting: list[anyio.Event] = []
+
+    def run(self, begin: Callable[[], RoundCache]) -> dict[Hashable, Any]:
+        """Read everything; blocks its thread."""
+        cache = begin()
+        outcomes: dict[Hashable, Any] = {}
+        for key, work in self.work.items():
+            try:
+                outcomes[key] = work(cache)
+            except Exception as error:  # noqa: BLE001 - whatever fails must not cost the others theirs
+                outcomes[key] = error
+        return outcomes
+
+
+class _RoundGroup:
+    """The round that still takes work, and a lock for the one that runs."""
+
+    def __init__(self, begin: Callable[[], RoundCache]) -> None:
+        self.begin = begin
+        self.gathering = _Round()
+        self.lock = anyio.Lock(fast_acquire=True)
+
+
+async def _lead(group: _RoundGroup, round_: _Round, turns: LoopTurns, seconds: float) -> None:
+    round_.is_led = True
+    try:
+        with anyio.move_on_after(seconds) as scope:
+            await _let_join(round_)
+            async with group.lock:
+                _close(group, round_)
+                round_.outcomes = await to_thread.run_sync(
+                    round_.run, group.begin, abandon_on_cancel=True
+                )
+        if scope.cancelled_caught:
+            _close(group, round_)
+            round_.outcomes = {key: TimeoutError() for key in round_.work}
+    finally:
+        round_.is_led = False
+        waiting, round_.waiting = round_.waiting, []
+        turns.wake(waiting)
+
+
+def _close(group: _RoundGroup, round_: _Round) -> None:
+    """Let nobody else join a round."""
+    if group.gathering is round_:
+        group.gathering = _Round()
+
+
+async def _let_join(round_: _Round) -> None:
+    """Wait for a turn of the event loop, and for more as long as each brings others who read."""
+    for _ in range(MOST_TURNS):
+        joined = len(round_.work)
+        await anyio.lowlevel.checkpoint()
+        if len(round_.work) == joined:
+            return

@@ -1,12 +1,19 @@
 """What is used stays, what is not is forgotten, and the bound holds."""
 
 import ctypes
+import gc
 import subprocess
 import sys
+import weakref
+from collections.abc import Generator
 
+import anyio
+import anyio.lowlevel
 import pytest
 
-from creonowd.memo import Memo
+from creonowd import memo as memory
+from creonowd.memo import Memo, collect_garbage
+from creonowd.rpc.requests import Metrics
 
 
 def test_a_value_is_made_once() -> None:
@@ -92,3 +99,69 @@ def test_freed_memory_goes_back_to_the_system() -> None:
     freed = subprocess.run(command, capture_output=True, check=True, encoding="utf-8")
 
     assert int(freed.stdout) > 30_000_000
+
+
+class Knot:
+    """Something that only a collection frees."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture
+def collections_by_hand(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    monkeypatch.setattr(memory, "IDLE_SECONDS", 0.001)
+    monkeypatch.setattr(memory, "BUSY_ROUNDS", 3)
+    monkeypatch.setattr(memory, "ROUNDS_FROZEN", 6)
+    gc.disable()
+    yield
+    gc.enable()
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("collections_by_hand")
+async def test_garbage_is_collected_while_somebody_always_asks() -> None:
+    metrics = Metrics()
+    knot = weakref.ref(Knot())
+
+    with anyio.fail_after(30):
+        await collect_until_gone(metrics, knot)
+
+
+@pytest.mark.usefixtures("collections_by_hand")
+async def test_what_was_kept_by_a_collection_and_died_later_is_freed() -> None:
+    metrics = Metrics()
+    kept = [Knot()]
+    knot = weakref.ref(kept[0])
+    gc.freeze()
+
+    kept.clear()
+
+    with anyio.fail_after(30):
+        await collect_until_gone(metrics, knot)
+
+
+async def collect_until_gone(metrics: Metrics, knot: "weakref.ref[Knot]") -> None:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(collect_garbage, metrics)
+        while knot() is not None:
+            metrics.start("app:ping")
+            metrics.finish("app:ping", 0, None)
+            await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.usefixtures("collections_by_hand")
+async def test_garbage_is_collected_when_nobody_asks_any_more() -> None:
+    metrics = Metrics()
+    knot = weakref.ref(Knot())
+
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(collect_garbage, metrics)
+            await anyio.lowlevel.checkpoint()
+            metrics.start("app:ping")
+            metrics.finish("app:ping", 0, None)
+            while knot() is not None:
+                await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()

@@ -1,6 +1,9 @@
 """Flags win over the environment, which wins over the file; what does not fit is named."""
 
+import contextlib
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +12,10 @@ import pytest
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.settings import (
     Settings,
+    backend_key,
     load,
     origins,
+    own_backend,
     unknown_variables,
     user_data_dir,
     variable,
@@ -19,7 +24,8 @@ from creonowd.settings import (
 
 
 def write(user_data: Path, content: str) -> None:
-    (user_data / "settings.json").write_text(content, encoding="utf-8")
+    data = content.encode("utf-8", "surrogateescape")
+    (user_data / "settings.json").write_bytes(data)
 
 
 def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
@@ -92,6 +98,9 @@ def test_a_variable_that_is_no_setting_is_noticed() -> None:
         ('{"maxBatches": 5}', {}, "maxBatches (did you mean maxBatch?)"),
         ("[1]", {}, "settings.json"),
         ("{", {}, "move it away for the defaults"),
+        pytest.param('{"a":' + "[" * 200_000, {}, "move it away for the defaults", id="deep"),
+        ('{"\udcff": 1}', {}, "move it away for the defaults"),
+        pytest.param('{"maxBatch": 5' + " " * 2**20 + "}", {}, "settings.json", id="large"),
         ("{}", {"CREONOW_MAX_BATCH": "many"}, "maxBatch (CREONOW_MAX_BATCH)"),
         ("{}", {"CREONOW_MAX_BATCH": "many"}, "a whole number: requests in one batch"),
         ("{}", {"CREONOW_LOG_LEVEL": "loud"}, "debug, info, warning or error"),
@@ -109,6 +118,30 @@ def test_what_does_not_fit_is_named(
 
     assert caught.value.code is ErrorCode.INVALID_ARGUMENT
     assert named in caught.value.message
+
+
+def make_pipe(path: Path) -> None:
+    os.mkfifo(path, 0o600)
+
+
+def make_device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
+@pytest.mark.parametrize("make", [make_pipe, make_device])
+def test_no_pipe_and_no_device_is_read_as_settings_or_a_key(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    (tmp_path / "keys").mkdir()
+    for name in ("settings.json", "keys/openai"):
+        make(tmp_path / name)
+
+    settings = load(tmp_path, {}, {"CREONOW_AI_PROVIDER": "openai"})
+
+    assert settings.max_batch == Settings().max_batch
+    with contextlib.suppress(DaemonError):  # others may write to /dev/zero, and so it is refused
+        assert backend_key("default", own_backend(settings), tmp_path, {}) is None
 
 
 def test_a_file_from_the_future_is_refused(tmp_path: Path) -> None:

@@ -3,18 +3,25 @@
 import contextlib
 import itertools
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import partial
 from itertools import groupby, pairwise
 from time import monotonic
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 from anyio import from_thread, to_thread
 
 from creonowd.threads import (
+    KeptOnly,
+    KeptValues,
     LoopTurns,
+    NotKeptError,
+    ReadRounds,
+    RoundCache,
+    SharedReads,
     StoppedError,
     StopSignal,
     TimeLimit,
@@ -100,7 +107,7 @@ def test_a_time_limit_never_has_less_than_nothing_left() -> None:
     limit = TimeLimit(-1, monotonic)
 
     assert limit.over
-    assert limit.left == 0
+    assert limit.seconds_left == 0
 
 
 async def test_between_two_turns_of_a_crowd_others_are_served() -> None:
@@ -210,3 +217,253 @@ async def test_only_the_thread_that_is_stopped_is_asked_to_stop() -> None:
     check_stopped()
 
     assert await to_thread.run_sync(check_stopped) is None
+
+
+class Disk:
+    """Something that changes, and takes time to be read."""
+
+    def __init__(self) -> None:
+        self.content = "old"
+        self.reads = 0
+        self.go = anyio.Event()
+
+    async def read(self) -> str:
+        self.reads += 1
+        seen = self.content
+        await self.go.wait()
+        return seen
+
+
+async def test_those_who_ask_during_a_read_share_the_next_one() -> None:
+    disk, shared, got = Disk(), SharedReads[str](), list[str]()
+
+    async def ask() -> None:
+        got.append(await shared.read("k", disk.read))
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask)
+            await anyio.wait_all_tasks_blocked()
+            disk.content = "new"
+            for _ in range(100):
+                group.start_soon(ask)
+            await anyio.wait_all_tasks_blocked()
+            disk.go.set()
+
+    assert got == ["old", *["new"] * 100]
+    assert disk.reads == 2
+
+
+async def test_finding_nothing_is_shared_too() -> None:
+    shared, reads = SharedReads[None](), list[int]()
+    go = anyio.Event()
+
+    async def nothing() -> None:
+        reads.append(1)
+        await go.wait()
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            for _ in range(10):
+                group.start_soon(shared.read, "k", nothing)
+            await anyio.wait_all_tasks_blocked()
+            go.set()
+
+    assert len(reads) <= 2
+
+
+async def test_one_after_the_other_each_reads_anew() -> None:
+    disk, shared = Disk(), SharedReads[str]()
+    disk.go.set()
+
+    first = await shared.read("k", disk.read)
+    disk.content = "new"
+    second = await shared.read("k", disk.read)
+
+    assert (first, second) == ("old", "new")
+
+
+async def test_a_read_that_fails_is_tried_again_by_the_next() -> None:
+    disk, shared = Disk(), SharedReads[str]()
+    disk.go.set()
+
+    async def fail() -> str:
+        raise OSError
+
+    with pytest.raises(OSError):  # noqa: PT011 - any failure will do
+        await shared.read("k", fail)
+    assert await shared.read("k", disk.read) == "old"
+
+
+async def test_a_reader_that_is_cancelled_leaves_the_others_their_read() -> None:
+    disk, shared, got = Disk(), SharedReads[str](), list[str]()
+
+    async def ask() -> None:
+        got.append(await shared.read("k", disk.read))
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            async with anyio.create_task_group() as doomed:
+                doomed.start_soon(ask)
+                await anyio.wait_all_tasks_blocked()
+                group.start_soon(ask)
+                await anyio.wait_all_tasks_blocked()
+                doomed.cancel_scope.cancel()
+            disk.go.set()
+
+    assert got == ["old"]
+
+
+async def test_keys_do_not_wait_for_each_other() -> None:
+    slow, quick, shared = Disk(), Disk(), SharedReads[str]()
+    quick.go.set()
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            group.start_soon(shared.read, "slow", slow.read)
+            await anyio.wait_all_tasks_blocked()
+            assert await shared.read("quick", quick.read) == "old"
+            slow.go.set()
+
+
+class SlowDisk:
+    """Something that is read in a thread, and blocks it until it may go on."""
+
+    def __init__(self) -> None:
+        self.content = "old"
+        self.rounds: list[list[str]] = []
+        self.begun, self.go = threading.Event(), threading.Event()
+
+    def reader(self, name: str) -> Callable[[RoundCache], str]:
+        def read(cache: RoundCache) -> str:
+            names = cache.once("names", list[str])
+            if not names:
+                self.rounds.append(names)
+            names.append(name)
+            seen = self.content
+            self.begun.set()
+            self.go.wait(60)
+            return f"{name} {seen}"
+
+        return read
+
+
+async def test_all_who_ask_during_a_round_share_the_next_one() -> None:
+    disk, rounds, got = SlowDisk(), ReadRounds(), dict[str, str]()
+
+    async def ask(name: str) -> None:
+        got[name] = await rounds.read("project", name, disk.reader(name))
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask, "first")
+            await anyio.to_thread.run_sync(disk.begun.wait, 60)
+            disk.content = "new"
+            for number in range(100):
+                group.start_soon(ask, f"n{number}")
+            await anyio.wait_all_tasks_blocked()
+            disk.go.set()
+
+    assert got == {"first": "first old"} | {f"n{n}": f"n{n} new" for n in range(100)}
+    assert list(map(len, disk.rounds)) == [1, 100]
+
+
+async def test_if_the_one_who_leads_is_cancelled_another_reads_for_all() -> None:
+    disk, rounds, got = SlowDisk(), ReadRounds(), list[str]()
+
+    async def ask(name: str, scope: anyio.CancelScope) -> None:
+        with scope:
+            got.append(await rounds.read("project", name, disk.reader(name)))
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            leader = anyio.CancelScope()
+            group.start_soon(ask, "leader", leader)
+            for number in range(3):
+                group.start_soon(ask, f"n{number}", anyio.CancelScope())
+            await anyio.to_thread.run_sync(disk.begun.wait, 60)
+            leader.cancel()
+            await anyio.wait_all_tasks_blocked()
+            disk.go.set()
+
+    assert sorted(got) == ["n0 old", "n1 old", "n2 old"]
+
+
+async def test_what_fails_in_a_round_costs_the_others_nothing() -> None:
+    rounds, got = ReadRounds(), list[object]()
+
+    def fail(_cache: RoundCache) -> str:
+        raise OSError("gone")
+
+    def succeed(_cache: RoundCache) -> str:
+        return "read"
+
+    async def ask(name: str, work: Callable[[RoundCache], str]) -> None:
+        try:
+            got.append(await rounds.read("project", name, work))
+        except OSError as error:
+            got.append(str(error))
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask, "bad", fail)
+            group.start_soon(ask, "good", succeed)
+
+    assert got == ["gone", "read"]
+
+
+async def test_a_project_that_hangs_does_not_hold_up_another() -> None:
+    slow, rounds, quick = SlowDisk(), ReadRounds(), ""
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            group.start_soon(rounds.read, "slow", "x", slow.reader("x"))
+            await anyio.to_thread.run_sync(slow.begun.wait, 60)
+            quick = await rounds.read("quick", "x", lambda _cache: "read")
+            slow.go.set()
+
+    assert quick == "read"
+
+
+async def test_a_round_that_hangs_is_given_up_by_all_who_wait_and_the_next_one_reads() -> None:
+    disk, rounds, failed = SlowDisk(), ReadRounds(), list[str]()
+
+    async def ask(name: str) -> None:
+        try:
+            await rounds.read("project", name, disk.reader(name), seconds=0.05)
+        except TimeoutError:
+            failed.append(name)
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            for name in ("first", "second", "third"):
+                group.start_soon(ask, name)
+        disk.go.set()
+        after = await rounds.read("project", "after", lambda _cache: "read")
+
+    assert sorted(failed) == ["first", "second", "third"]
+    assert after == "read"
+
+
+async def test_what_a_round_read_is_there_for_the_next_but_for_failures() -> None:
+    kept, reads = KeptValues(room=1000), list[str]()
+    rounds = ReadRounds(lambda _group: RoundCache(kept))
+
+    def work(cache: RoundCache) -> list[str]:
+        def read(name: str) -> str:
+            reads.append(name)
+            return name
+
+        return [
+            cache.once(name, partial(read, name), lambda value: value != "failure", len)
+            for name in ("lasting", "failure", "lasting", "failure", "x" * 2000)
+        ]
+
+    first = await rounds.read("g", object(), work)
+    second = await rounds.read("g", object(), work)
+
+    assert first == second
+    assert reads == ["lasting", "failure", "x" * 2000, "failure", "x" * 2000]
+    assert KeptOnly(kept).once("lasting", lambda: "read") == "lasting"
+    with pytest.raises(NotKeptError):
+        KeptOnly(kept).once("failure", lambda: "read")

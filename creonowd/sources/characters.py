@@ -22,7 +22,7 @@ from creonowd.context.language import ManuscriptLanguage
 from creonowd.context.names import Mentions, NameParts, unambiguous_parts
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Document, Need, Summary
-from creonowd.context.source import SourceQuery, SourceResult
+from creonowd.context.source import Source, SourceQuery, SourceResult
 from creonowd.errors import WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.model import Model
@@ -35,11 +35,18 @@ from creonowd.sources.file_fragments import (
     is_json,
     read_files,
 )
-from creonowd.sources.shared_reads import FolderReader, ProjectReads, RoundCache
 from creonowd.storage import front_matter
 from creonowd.text import as_text, join_lines
+from creonowd.threads import RoundCache
 from creonowd.tokens.tokenizer import about_tokens
-from creonowd.workspace.creonow_tree import MEMORY, CreonowFolder, Folder
+from creonowd.workspace.creonow_tree import (
+    MEMORY,
+    CreonowFolder,
+    Folder,
+    FolderReader,
+    ProjectRead,
+    ReadPlace,
+)
 
 CHARACTER_GROUP = 3
 SCORE_WHEN_MENTIONED = 0.9
@@ -173,28 +180,19 @@ class EntityCache:
         return self._made.get((folder, notes), lambda: _entities(folder, notes))
 
 
-class ProjectEntities:
+class ProjectEntities(ProjectRead[Entities]):
     """The entities of one project, for one assembly."""
 
-    def __init__(self, reads: ProjectReads, cache: EntityCache) -> None:
-        self._reads, self._cache = reads, cache
+    name = "entities"
+
+    def __init__(self, place: ReadPlace, cache: EntityCache) -> None:
+        super().__init__(place)
+        self._cache = cache
 
     @property
     def made(self) -> Memo[Hashable, SourceResult]:
         """The answers that were made of names that a text mentions."""
         return self._cache.named
-
-    async def all(self) -> Entities:
-        """Return the entities of the files that are there now."""
-        return await self._reads.get("entities", self._read)
-
-    def peek(self) -> Entities | None:
-        """Return the entities if they were read ahead."""
-        return self._reads.peek("entities")
-
-    def read_ahead(self, cache: RoundCache) -> None:
-        """Read the files now, together with others; blocks its thread."""
-        self._reads.read_now("entities", self._read, cache)
 
     def find(self, names: Iterable[str], text: str) -> frozenset[str]:
         """Return those of the names that occur in a text."""
@@ -204,27 +202,27 @@ class ProjectEntities:
         """Return each of the names in a text, with where it begins and ends."""
         return self._cache.mentions.locate(names, text)
 
-    def _read(self, folders: FolderReader) -> Entities:
+    def read(self, folders: FolderReader) -> Entities:
+        """Read the entities of the files that are there now."""
         return self._cache.entities(
             folders.folder(CreonowFolder.CHARACTERS), folders.folder(CreonowFolder.SETTINGS)
         )
 
 
-class MentionedSource:
+class MentionedSource(Source):
     """The entities of one project that the text or the author mentions."""
 
     layer = Layer.RETRIEVED
     name = "mentioned"
     need = Need.EVIDENCE
     unavailable = caution(WarningCode.CHARACTERS_UNAVAILABLE)
-    timeout_ms: int | None = None
 
     def __init__(self, entities: ProjectEntities) -> None:
         self._entities = entities
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Return the entities that are named near the cursor, or by the author."""
-        return self._named_in(await self._entities.all(), ask)
+        return self._named_in(await self._entities.get(), ask)
 
     def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
         """Return the same if the entities were read ahead."""
@@ -233,7 +231,7 @@ class MentionedSource:
 
     def revision(self) -> Hashable | None:
         """Return the entities, if they were read ahead."""
-        return self._entities.peek()
+        return self._entities.revision()
 
     def read_ahead(self, cache: RoundCache) -> None:
         """Read the files now, together with others; blocks its thread."""
@@ -246,12 +244,14 @@ class MentionedSource:
         mentioned = find(entities.mentioned_names, near)
         wished = find(entities.manual_names, ask.wish)
         everyone = find(entities.every_name, near)
-        related = self._related(entities, everyone, near)
+        related = self._related_names(entities, everyone, near)
         # As long as the same people are on the page, the same is said of them.
         people = _PeopleOnPage(entities, mentioned, wished, everyone, related, ask.language)
         return self._entities.made.get(people, lambda: self._result(people))
 
-    def _related(self, entities: Entities, everyone: frozenset[str], near: str) -> frozenset[str]:
+    def _related_names(
+        self, entities: Entities, everyone: frozenset[str], near: str
+    ) -> frozenset[str]:
         """Return the names, of whatever kind, that the cards of the people on the page relate to."""
         here = (one for one in entities.related if one.relations)
         names = (n for one in here if everyone.intersection(one.names) for n, _ in one.relations)

@@ -171,14 +171,13 @@ class OutlineHeading(NamedTuple):
     at: int
 
 
-class HeadingsSource:
+class HeadingsSource(Source):
     """The outline of the current document."""
 
     layer = Layer.RETRIEVED
     name = "outline"
     need = Need.OUTLINE
     unavailable = caution(WarningCode.OUTLINE_UNAVAILABLE)
-    timeout_ms = None
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Return the headings around the cursor, if they say more than the text that is shown.
@@ -271,14 +270,13 @@ def _outline_fragment(document: Document, text: str) -> Fragment:
     )
 
 
-class RecentRunsSource:
+class RecentRunsSource(Source):
     """The summaries of the last runs that the author accepted, oldest first."""
 
     layer = Layer.RETRIEVED
     name = "recent_summary"
     need = Need.RECENT_SUMMARY
     unavailable = caution(WarningCode.RUNS_UNAVAILABLE)
-    timeout_ms = None
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs

@@ -24,9 +24,9 @@ from creonowd.context.story_order import chapter_of
 from creonowd.errors import DaemonError
 from creonowd.model import Model
 from creonowd.retrieval.passages import DocumentSecretFinder
-from creonowd.retrieval.query import UNSPACED, content_terms
+from creonowd.retrieval.ranking import UNSPACED, content_terms
 from creonowd.sources.document import find_headings
-from creonowd.storage import atomic, versioned_json
+from creonowd.storage import stored_files
 from creonowd.text import join_lines, late_pattern, well_formed
 from creonowd.tokens.boundaries import grapheme_floor, is_abbreviation, sentences
 
@@ -274,8 +274,8 @@ class ExtractStore:
             files = {one: _encode(self._known[one]) for one in unsaved if one in self._known}
         with suppress(DaemonError, OSError):
             for project_id, data in files.items():
-                atomic.make_folders(self._folder)
-                atomic.replace(self._path(project_id), data)
+                stored_files.make_folders(self._folder)
+                stored_files.replace(self._path(project_id), data)
 
     async def forget(self, project_id: str) -> None:
         """Delete what is kept of a project that was removed."""
@@ -292,9 +292,9 @@ class ExtractStore:
         return known
 
     def _load(self, project_id: str) -> _StoredExtracts | None:
-        with suppress(DaemonError, OSError, versioned_json.DamagedFileError):
+        with suppress(DaemonError, OSError, stored_files.DamagedFileError):
             path = self._path(project_id)
-            return versioned_json.load(path, _StoredExtracts, version=EXTRACT_VERSION)
+            return stored_files.load(path, _StoredExtracts, version=EXTRACT_VERSION)
         return None
 
     def _path(self, project_id: str) -> Path:

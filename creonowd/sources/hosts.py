@@ -29,7 +29,7 @@ from creonowd.context.fragment import (
 )
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Need, Summary
-from creonowd.context.source import SourceQuery, SourceResult
+from creonowd.context.source import Source, SourceQuery, SourceResult
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording, same_wording
 from creonowd.model import Model
 from creonowd.rpc.connection import Peer
@@ -254,7 +254,7 @@ class Hosts:
             del self._absent[next(iter(self._absent))]
 
 
-class HostSource:
+class HostSource(Source):
     """One registered source, as the engine sees it; its `peer` is None once the client hung up."""
 
     def __init__(self, offer: Offer, peer: Peer, clock: Clock) -> None:
@@ -272,7 +272,9 @@ class HostSource:
             self._count_failure(ErrorCode.DISCONNECTED)
             raise DaemonError(ErrorCode.DISCONNECTED, f"The host of {self.name} hung up.")
         if not self.breaker.allows(self._clock.monotonic()):
-            raise DaemonError(ErrorCode.HOST_ERROR, f"The source {self.name} is left alone.")
+            raise DaemonError(
+                ErrorCode.HOST_ERROR, f"The source {self.name} is not asked for a while."
+            )
         question = _question(self.offer, ask)
         try:
             answer = await self.peer.call(FETCH, question, UncheckedAnswer, self.offer.timeout_ms)

@@ -17,7 +17,7 @@ from creonowd.context.inspection import ScoreReasons, TermShare
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import LONGEST_QUERY, QUERIES, Document, LastSentences, Need
 from creonowd.context.plan import query as query_text
-from creonowd.context.source import SourceQuery, SourceResult
+from creonowd.context.source import Source, SourceQuery, SourceResult
 from creonowd.context.story_order import Story, StoryPlace
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.memo import Memo
@@ -25,21 +25,22 @@ from creonowd.model import Model
 from creonowd.retrieval.allusions import Allusion, excerpt
 from creonowd.retrieval.passages import MOST_TOKENS, lines_within
 from creonowd.retrieval.project_index import Indexes, ProjectIndex
-from creonowd.retrieval.query import Query, make_query
 from creonowd.retrieval.ranking import (
     Candidate,
     CandidateGroup,
     CurrentDocument,
     Nearness,
+    Query,
     RankedPassage,
     SearchScope,
     StoredText,
     choose,
+    make_query,
     rank,
     source_ref,
 )
 from creonowd.sources.characters import Entities, ProjectEntities
-from creonowd.sources.shared_reads import RoundCache
+from creonowd.threads import RoundCache
 from creonowd.tokens.tokenizer import about_tokens
 from creonowd.workspace.projects import Project
 
@@ -81,8 +82,8 @@ class ResultKey(Model, cache_hash=True):
     """All that the passages for one assembly depend on.
 
     The cursor counts only as far as the passages of its document can see it: `cursor` is how many
-    of them begin or end before it, and `asked` where the stretches begin that ask. As long as an
-    author writes within a passage, or only moves there, the same is found.
+    of them begin or end before it, and `asked` where the stretches begin that a query is made of.
+    As long as an author writes within a passage, or only moves there, the same is found.
     """
 
     revision: Hashable
@@ -153,7 +154,7 @@ class Passages:
         return index
 
     def same(self, result: SourceResult) -> SourceResult:
-        """Return the equal result of before, if there is one: what is made of it is kept by it."""
+        """Return the kept result that equals this one, else this: what is made of it is kept by id."""
         return self._results.get(result, lambda: result)
 
     def paths(self, project: Project) -> list[str]:
@@ -255,7 +256,7 @@ class SearchedAllusions(_SearchTexts):
         if self.loaded is None or not (firm or late):
             return
         scope = SearchScope(documents=_others(ask, self.loaded.paths, ahead=ahead))
-        self._chosen_allusions = self.loaded.alluded(scope, firm, late)
+        self._chosen_allusions = self.loaded.allusions_after(scope, firm, late)
 
     @property
     def sentences(self) -> dict[int, str]:
@@ -339,14 +340,13 @@ class FoundPassages:
         return shares_of(self.index.terms_in(self.scope), query.weights, _most(limit), rows)
 
 
-class PassageSource:
+class PassageSource(Source):
     """The passages of one project."""
 
     layer = Layer.RETRIEVED
     name = "retrieval"
     need = Need.RETRIEVAL
     unavailable = caution(WarningCode.RAG_UNAVAILABLE)
-    timeout_ms: int | None = None
 
     def __init__(self, passages: Passages, project: Project, entities: ProjectEntities) -> None:
         self._passages, self._project, self._entities = passages, project, entities
@@ -354,7 +354,7 @@ class PassageSource:
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Find what the text before the cursor and the author's wish are about."""
-        queries = self._queries(await self._entities.all(), ask)
+        queries = self._queries(await self._entities.get(), ask)
         index = self._passages.index(self._project)
         caught_up = await index.catch_up(index.grace_seconds)
         state = _state(index)
@@ -402,7 +402,11 @@ class PassageSource:
 
     def revision(self) -> Hashable | None:
         """Return the entities and which index is searched, if neither has to be waited for."""
-        entities, state = self._entities.peek(), _state(self._passages.index(self._project))
+        try:
+            index = self._passages.index(self._project)
+        except DaemonError:
+            return None
+        entities, state = self._entities.revision(), _state(index)
         return None if entities is None or state is None else (entities, state)
 
     def read_ahead(self, cache: RoundCache) -> None:
@@ -549,7 +553,7 @@ class Questions:
         return replace(fragment, arrival=QUERIES - 1)
 
     def _asks(self, one: RankedPassage) -> bool:
-        """Return whether the query was made of a passage: it is its own best match."""
+        """Return whether the query was made of this passage, which then is its own best match."""
         document = self._ask.document
         if document is None or one.found.path != document.source_ref:
             return False
@@ -764,7 +768,7 @@ async def explain(
     passages: Passages, entities: ProjectEntities, project: Project, search: Search
 ) -> RankedPassages:
     """Search, and return each passage with the reasons for its score."""
-    query = _query(await entities.all(), entities, search.text, search.wish)
+    query = _query(await entities.get(), entities, search.text, search.wish)
     current = None if search.document is None else _current(search.document, search.text)
     found = await passages.find(project, query, current, MOST, search.within)
     shares = zip(found.ranked, found.shares(query, MOST), strict=True)
@@ -772,7 +776,10 @@ async def explain(
     recency = {} if search.within.nearness is None else search.within.nearness.values
     return RankedPassages(
         passages=[
-            (one, _why(one, terms, query.names, entities, recency.get(one.found.path, 0.0)))
+            (
+                one,
+                _score_reasons(one, terms, query.names, entities, recency.get(one.found.path, 0.0)),
+            )
             for one, terms in shown[: search.limit]
         ],
         names=list(query.names),
@@ -784,7 +791,7 @@ async def reasons(
     passages: Passages, entities: ProjectEntities, project: Project, ask: SourceQuery
 ) -> dict[str, ScoreReasons]:
     """Return by reference why an assembly that asks so finds its passages."""
-    every, index = await entities.all(), passages.index(project)
+    every, index = await entities.get(), passages.index(project)
     query = _query(every, entities, ask.query, ask.wish)
     within, found = _within(ask, ask.query_end), dict[str, ScoreReasons]()
     recency = {} if within.nearness is None else within.nearness.values
@@ -796,14 +803,14 @@ async def reasons(
         shares = _shares(searched.loaded, scope, query, ranked)
         for one, terms in zip(ranked, shares, strict=True):
             near = recency.get(one.found.path, 0.0)
-            found[source_ref(one.found)] = _why(one, terms, query.names, entities, near)
+            found[source_ref(one.found)] = _score_reasons(one, terms, query.names, entities, near)
     for ahead in (True, False):
         alluding = SearchedAllusions(index, ask, ahead=ahead)
         for one in await _rank(alluding):
             sentence = alluding.sentences[one.found.row]
             (terms,) = _shares(alluding.loaded, None, make_query(sentence), [one])
             names = tuple(entities.find(every.every_name, sentence))
-            why = _why(one, terms, names, entities, recency.get(one.found.path, 0.0))
+            why = _score_reasons(one, terms, names, entities, recency.get(one.found.path, 0.0))
             found[source_ref(one.found)] = replace(why, sentence=sentence)
     return found
 
@@ -844,7 +851,7 @@ def _is_in_window(ranked: RankedPassage, search: Search) -> bool:
     return max(found.start, start) < min(found.end, end)
 
 
-def _why(
+def _score_reasons(
     ranked: RankedPassage,
     terms: Mapping[str, float],
     names: Sequence[str],

@@ -7,10 +7,10 @@ What was made of files is kept until their bytes change.
 """
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import StrEnum
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from creonowd.context.fragment import (
@@ -51,16 +51,10 @@ from creonowd.sources.file_fragments import (
     read_files,
 )
 from creonowd.sources.passage_source import Passages, PassageSource
-from creonowd.sources.shared_reads import (
-    FolderReader,
-    Outcomes,
-    ProjectReads,
-    RoundCache,
-    SharedReads,
-)
 from creonowd.sources.synopsis import ChapterSummaries, EarlierMentions, SynopsisSource
 from creonowd.storage import front_matter
 from creonowd.text import as_text, canonical_json, load_json
+from creonowd.threads import SharedReads
 from creonowd.workspace.constraints import Constraint, Constraints
 from creonowd.workspace.creonow_tree import (
     DEFAULTS,
@@ -68,6 +62,9 @@ from creonowd.workspace.creonow_tree import (
     TERMINOLOGY_FILE,
     CreonowFolder,
     Folder,
+    FolderReader,
+    ProjectRead,
+    ReadPlace,
     Tree,
     TreeFile,
     folder_of,
@@ -85,6 +82,7 @@ KEPT_CHARACTERS = 16_000_000
 GUIDE_GROUP, RULES_GROUP, CONSTRAINT_GROUP = 0, 1, 2
 PREFERENCE_GROUP = 1
 
+_GUIDES = frozenset({STYLE, TERMINOLOGY_FILE})
 _UNEDITED = {
     STYLE: DEFAULTS["rules/style.md"].decode().strip(),
     TERMINOLOGY_FILE: canonical_json(DEFAULTS["rules/terminology.json"].decode()),
@@ -109,81 +107,66 @@ class ProjectSources:
         self._made: Memo[object, SourceResult] = Memo(
             KEPT_CHARACTERS, lambda _key, fetched: fetched.weight
         )
-        self._reads: SharedReads[Outcomes] = SharedReads()
+        self._reads: SharedReads[Any] = SharedReads()
         self._entities = EntityCache()
 
     def of(self, project: Project) -> list[Source]:
         """Return the sources of a project for one assembly."""
-        reads = ProjectReads(self._tree, project, self._reads)
-        entities = ProjectEntities(reads, self._entities)
+        place = ReadPlace(self._tree, project, self._reads)
+        entities = ProjectEntities(place, self._entities)
         return [
-            *(_FolderSource(row, reads, self._made) for row in FILES),
-            _ConstraintSource(self._constraints, project, reads, self._made),
-            *self._synopsis(project, reads, entities),
+            *(_FolderSource(row, place, self._made) for row in FILES),
+            _ConstraintSource(self._constraints, place, self._made),
+            *self._synopsis(place, entities),
             MentionedSource(entities),
             PassageSource(self.passages, project, entities),
         ]
 
-    def _synopsis(
-        self, project: Project, reads: ProjectReads, entities: ProjectEntities
-    ) -> Sequence[Source]:
+    def _synopsis(self, place: ReadPlace, entities: ProjectEntities) -> Sequence[Source]:
         if self._summaries is None:
             return ()
         return (
-            SynopsisSource(project, self._summaries, reads, entities),
-            EarlierMentions(project, self._summaries, entities),
+            SynopsisSource(self._summaries, place, entities),
+            EarlierMentions(place.project, self._summaries, entities),
         )
 
     def entities(self, project: Project) -> ProjectEntities:
         """Return the entities of a project, to be read when they are asked for."""
-        return ProjectEntities(ProjectReads(self._tree, project, self._reads), self._entities)
+        return ProjectEntities(ReadPlace(self._tree, project, self._reads), self._entities)
 
 
-class _FileSource(ABC):
+class _FileSource(ProjectRead[SourceResult], Source):
     """A source whose answer to every query is one read of the project's files."""
 
-    name: str
-    timeout_ms: int | None = None
-
-    def __init__(self, reads: ProjectReads, made: Memo[object, SourceResult]) -> None:
-        self._reads, self._made = reads, made
+    def __init__(self, place: ReadPlace, made: Memo[object, SourceResult]) -> None:
+        super().__init__(place)
+        self._made = made
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Return fragments of the files that are there now."""
         del ask
-        return await self._reads.get(self.name, self._read)
+        return await self.get()
 
     def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
         """Return the same if the files were read ahead."""
         del ask
-        return self._reads.peek(self.name)
-
-    def revision(self) -> Hashable | None:
-        """Return what the files say, if they were read ahead."""
-        return self._reads.peek(self.name)
-
-    def read_ahead(self, cache: RoundCache) -> None:
-        """Read the files now, together with others; blocks its thread."""
-        self._reads.read_now(self.name, self._read, cache)
-
-    @abstractmethod
-    def _read(self, folders: FolderReader) -> SourceResult:
-        """Read the files; blocks its thread."""
+        return self.peek()
 
 
 class _FolderSource(_FileSource):
     """Fragments of the files of one folder that one need asks for."""
 
-    def __init__(self, row: "_Row", reads: ProjectReads, made: Memo[object, SourceResult]) -> None:
-        super().__init__(reads, made)
+    def __init__(self, row: "_Row", place: ReadPlace, made: Memo[object, SourceResult]) -> None:
+        super().__init__(place, made)
         self.layer, self.name, self.need = row.layer, row.name, row.need
         self.unavailable = row.unavailable
         self._row = row
 
-    def _read(self, folders: FolderReader) -> SourceResult:
+    def read(self, folders: FolderReader) -> SourceResult:
+        """Make fragments of the files, unless they are as they were."""
         folder = folders.folder(self._row.folder)
         if self._row.read is not outline_files:
-            return self._made.get((self.name, folder), lambda: self._row.read(folder))
+            return self._made.get((self.name, folder), partial(self._row.read, folder))
         top = folders.outlines()
         return self._made.get(
             (self.name, folder, top), lambda: outline_files(join_folders(top, folder))
@@ -220,20 +203,17 @@ class _ConstraintSource(_FileSource):
     )
 
     def __init__(
-        self,
-        constraints: Constraints,
-        project: Project,
-        reads: ProjectReads,
-        made: Memo[object, SourceResult],
+        self, constraints: Constraints, place: ReadPlace, made: Memo[object, SourceResult]
     ) -> None:
-        super().__init__(reads, made)
-        self._constraints, self._project = constraints, project
+        super().__init__(place, made)
+        self._constraints = constraints
 
-    def _read(self, folders: FolderReader) -> SourceResult:
-        del folders
+    def read(self, folders: FolderReader) -> SourceResult:
+        """Make fragments of the constraints, unless their file is as it was."""
         try:
-            file = self._constraints.read_now(self._project.root)
+            file = self._constraints.read_now(folders.root)
         except DaemonError as error:
+            folders.has_problems = True
             left_out = Omission(
                 layer=Layer.RULES,
                 source=self.name,
@@ -245,7 +225,7 @@ class _ConstraintSource(_FileSource):
             )
             warning = _constraints_unavailable(error.wording)
             return SourceResult(left_out=(left_out,), warnings=(warning,))
-        return self._made.get((self.name, file.data), lambda: _constraints(file.constraints))
+        return self._made.get((self.name, file.data), partial(_constraints, file.constraints))
 
 
 def _constraints(constraints: Sequence[Constraint]) -> SourceResult:
@@ -271,30 +251,29 @@ def _constraints(constraints: Sequence[Constraint]) -> SourceResult:
 
 def style_guide(folder: Folder) -> SourceResult:
     """Read style and terminology."""
-    return _rules(folder, GUIDE_GROUP, lambda path: path in {STYLE, TERMINOLOGY_FILE})
+    return read_files(_rules_kind(GUIDE_GROUP), folder, _GUIDES.__contains__, _rule_fields)
 
 
 def other_rules(folder: Folder) -> SourceResult:
     """Read every other file of `rules/`; constraints have a source of their own."""
-    return _rules(
-        folder, RULES_GROUP, lambda path: path not in {STYLE, TERMINOLOGY_FILE, CONSTRAINTS_FILE}
-    )
+    elsewhere = {*_GUIDES, CONSTRAINTS_FILE}
+    kind = _rules_kind(RULES_GROUP)
+    return read_files(kind, folder, lambda path: path not in elsewhere, _rule_fields)
 
 
-def _rules(folder: Folder, group: int, selects: Callable[[str], bool]) -> SourceResult:
-    kind = FileKind(
+def _rules_kind(group: int) -> FileKind:
+    return FileKind(
         layer=Layer.RULES,
         source="rules",
         unavailable=WarningCode.RULES_UNAVAILABLE,
         group=group,
     )
 
-    def fields(path: str, text: str) -> dict[str, Any] | None:
-        if path == TERMINOLOGY_FILE:
-            _check_terminology(json.loads(text))
-        return None if text.strip() == _UNEDITED.get(path) else {}
 
-    return read_files(kind, folder, selects, fields)
+def _rule_fields(path: str, text: str) -> dict[str, Any] | None:
+    if path == TERMINOLOGY_FILE:
+        _check_terminology(json.loads(text))
+    return None if text.strip() == _UNEDITED.get(path) else {}
 
 
 def _check_terminology(value: Any) -> None:

@@ -19,11 +19,10 @@ from creonowd.model import Model
 from creonowd.sources.characters import Inject, describe, note_heading, note_inject, note_names
 from creonowd.sources.file_fragments import TITLE_KEYS
 from creonowd.sources.project_files import file_warnings
-from creonowd.sources.shared_reads import FolderReader
 from creonowd.storage import front_matter
 from creonowd.text import as_text, file_stem, join_lines
 from creonowd.workspace.constraints import Constraints
-from creonowd.workspace.creonow_tree import MEMORY, CreonowFolder, Tree, TreeFile
+from creonowd.workspace.creonow_tree import MEMORY, CreonowFolder, FolderReader, Tree, TreeFile
 from creonowd.workspace.file_edits import revision_of
 from creonowd.workspace.projects import Project
 

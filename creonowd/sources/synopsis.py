@@ -8,7 +8,8 @@ only what could fit into the prompt is made.
 
 import codecs
 from collections import Counter
-from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
@@ -22,7 +23,7 @@ from creonowd.context.fragment import TO_THE_END, Extent, Fragment, FragmentKind
 from creonowd.context.language import ManuscriptLanguage, count_words
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import FAR_CHAPTERS, NEAR_CHAPTERS, Document, Need, Summary
-from creonowd.context.source import NOTHING, SourceQuery, SourceResult
+from creonowd.context.source import NOTHING, Source, SourceQuery, SourceResult
 from creonowd.context.story_order import (
     STORY_VERSION,
     DoubtKind,
@@ -40,13 +41,18 @@ from creonowd.retrieval.document_list import LARGEST, documents_in, is_excluded
 from creonowd.sources.characters import Entities, ProjectEntities
 from creonowd.sources.document import find_headings
 from creonowd.sources.extractive_summary import CharacterNames, Extract, ExtractStore, extract
-from creonowd.sources.shared_reads import FolderReader, ProjectReads, RoundCache
-from creonowd.storage import front_matter, versioned_json
+from creonowd.storage import front_matter, stored_files
 from creonowd.storage.file_cache import RECENT_MS, change_times
 from creonowd.storage.safe_folder import LinkedFolder, mark_of
 from creonowd.text import decode_text, file_stem, join_lines, well_formed
-from creonowd.threads import until_stopped
-from creonowd.workspace.creonow_tree import TREE
+from creonowd.threads import RoundCache, until_stopped
+from creonowd.workspace.creonow_tree import (
+    TREE,
+    FolderReader,
+    ProjectRead,
+    ReadPlace,
+    is_document,
+)
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project
 from creonowd.workspace.summaries import (
@@ -90,17 +96,12 @@ class _KeptProject(NamedTuple):
     """The chapters on disk, and the story that was made last with what it was made of."""
 
     chapters: dict[str, _KeptChapter]
+    opened: tuple[tuple[str, StoryDocument], ...] = ()
     made_of: object = None
     story: Story | None = None
 
 
 _DiskChapters = tuple[dict[str, _KeptChapter], StoryFile | StoryDoubt | None]
-Once = Callable[[Hashable, Callable[[], _DiskChapters]], _DiskChapters]
-
-
-def read_each(_key: Hashable, read: Callable[[], _DiskChapters]) -> _DiskChapters:
-    """Read at once, and share the result with nobody."""
-    return read()
 
 
 class Chapters:
@@ -130,36 +131,55 @@ class Chapters:
         """Return the texts of the documents that are open in an editor, by path."""
         return _open_texts(self._documents, project)
 
-    def read_now(self, project: Project, texts: Mapping[str, str], once: Once = read_each) -> Story:
+    def read_now(
+        self, project: Project, texts: Mapping[str, str], cache: RoundCache | None = None
+    ) -> Story:
         """Return the documents of a project in order, some of them with these texts.
 
-        Blocks its thread. `once` lets several who read at the same moment share the disk.
+        Blocks its thread. The cache lets several who read at the same moment share the disk.
         """
-        root, kept = project.root, self._kept.peek(project.root)
-        chapters, file = self._read_once(root, once)
-        every = {path: one.chapter for path, one in chapters.items()}
-        for path, text in texts.items():
-            if path in every or not is_excluded(root, path):
-                every[path] = self._texts.get((path, text), lambda p=path, t=text: describe(p, t))
+        root, cache = project.root, cache or RoundCache()
+        kept = self._kept.peek(root)
+        chapters, file = self._read_once(root, cache)
+        opened = tuple(
+            (path, self._texts.get((path, text), partial(describe, path, text)))
+            for path, text in texts.items()
+            if path in chapters or not self._is_excluded(root, path, cache)
+        )
+        # The very same chapters were read together with the very same story file.
+        if kept is not None and kept.story and kept.chapters is chapters and kept.opened == opened:
+            return kept.story
+        every = {path: one.chapter for path, one in chapters.items()} | dict(opened)
         made_of = (file, tuple(every.values()))
         if kept is not None and kept.story is not None and kept.made_of == made_of:
             story = kept.story
         else:
             story = _story(file, every)
-        self._kept.put(root, _KeptProject(chapters, made_of, story))
+        self._kept.put(root, _KeptProject(chapters, opened, made_of, story))
         return story
 
-    def listed_now(self, project: Project, once: Once = read_each) -> Container[str]:
-        """Return the documents that are in a project on disk; blocks its thread."""
-        return self._read_once(project.root, once)[0]
+    def _is_excluded(self, root: Path, path: str, cache: RoundCache) -> bool:
+        # The ignore files of a folder in which no document is found are not watched.
+        return cache.once(
+            ("excluded", path), partial(is_excluded, root, path), lambda _: is_document(path)
+        )
 
-    def _read_once(self, root: Path, once: Once) -> _DiskChapters:
-        return once("chapters", lambda: self._read_disk(root))
+    def listed_now(self, project: Project, cache: RoundCache) -> Container[str]:
+        """Return the documents that are in a project on disk; blocks its thread."""
+        return self._read_once(project.root, cache)[0]
+
+    def _read_once(self, root: Path, cache: RoundCache) -> _DiskChapters:
+        return cache.once("chapters", partial(self._read_disk, root), _is_whole)
 
     def _read_disk(self, root: Path) -> _DiskChapters:
         kept = self._kept.peek(root)
         before = {} if kept is None else kept.chapters
         return _chapters_on_disk(root, before, self._clock.now_ms()), _read_story_file(root)
+
+
+def _is_whole(read: _DiskChapters) -> bool:
+    """Return whether the story file could be used, if there is one."""
+    return not isinstance(read[1], StoryDoubt)
 
 
 def _open_texts(documents: Documents, project: Project) -> dict[str, str]:
@@ -229,14 +249,14 @@ def _read_story_file(root: Path) -> StoryFile | StoryDoubt | None:
             return None
         data = folder.snapshot(STORY_FILE, limit=LARGEST_STORY_FILE).data
         return parse_story_file(data)
-    except (DaemonError, versioned_json.DamagedFileError):
+    except (DaemonError, stored_files.DamagedFileError):
         return StoryDoubt(kind=DoubtKind.INVALID_FILE, paths=(STORY_FILE,))
 
 
 def parse_story_file(data: bytes) -> StoryFile:
     """Parse the story file; DamagedFileError or VERSION_TOO_NEW if it cannot be used."""
     body = data.removeprefix(codecs.BOM_UTF8)
-    return versioned_json.decode(body, StoryFile, version=STORY_VERSION, name=STORY_FILE)
+    return stored_files.decode(body, StoryFile, version=STORY_VERSION, name=STORY_FILE)
 
 
 def _story(file: StoryFile | StoryDoubt | None, chapters: Mapping[str, StoryDocument]) -> Story:
@@ -328,24 +348,33 @@ def chapter_text(root: Path, path: str, texts: Mapping[str, str]) -> str | None:
 _NO_CHAPTERS = SourceResult(summaries=(Summary.FULL_TEXT,))
 
 
-class SynopsisSource:
+class _StoredSummaries(ProjectRead[Summaries]):
+    """The summaries that are stored for a project, for one assembly."""
+
+    name = _SYNOPSIS
+
+    def __init__(self, place: ReadPlace, store: SummaryStore) -> None:
+        super().__init__(place)
+        self._store = store
+
+    def read(self, folders: FolderReader) -> Summaries:
+        """Read what is stored now."""
+        return self._store.read_now(folders.root)
+
+
+class SynopsisSource(Source):
     """The summaries of the chapters before the author's."""
 
     layer = Layer.RETRIEVED
     name = _SYNOPSIS
     need = Need.SYNOPSIS
     unavailable = caution(WarningCode.SYNOPSIS_UNAVAILABLE)
-    timeout_ms: int | None = None
 
     def __init__(
-        self,
-        project: Project,
-        summaries: ChapterSummaries,
-        reads: ProjectReads,
-        entities: ProjectEntities,
+        self, summaries: ChapterSummaries, place: ReadPlace, entities: ProjectEntities
     ) -> None:
-        self._project, self._summaries = project, summaries
-        self._reads, self._entities = reads, entities
+        self._project, self._summaries, self._entities = place.project, summaries, entities
+        self._stored = _StoredSummaries(place, summaries.store)
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Return what happened before the author's chapter, as much as its share holds."""
@@ -353,8 +382,8 @@ class SynopsisSource:
             return SourceResult()
         if not ask.earlier or ask.synopsis_room <= 0:
             return SourceResult(summaries=(Summary.FULL_TEXT,))
-        stored = await self._reads.get(self.name, self._read)
-        entities = await self._entities.all()
+        stored = await self._stored.get()
+        entities = await self._entities.get()
         texts = self._summaries.open_texts(self._project)
         result, is_current = await to_thread.run_sync(
             self._summarise, ask, stored, texts, entities.names, abandon_on_cancel=True
@@ -369,24 +398,20 @@ class SynopsisSource:
             return NOTHING
         if not ask.earlier or ask.synopsis_room <= 0:
             return _NO_CHAPTERS
-        stored, entities = self._reads.peek(self.name), self._entities.peek()
+        stored, entities = self._stored.peek(), self._entities.peek()
         if stored is None or entities is None:
             return None
         return self._summaries.results.peek(_result_key(ask, stored, entities))
 
     def revision(self) -> Hashable | None:
         """Return the stored summaries and the entities, if they were read ahead."""
-        stored, entities = self._reads.peek(self.name), self._entities.peek()
+        stored, entities = self._stored.revision(), self._entities.revision()
         return None if stored is None or entities is None else (stored, entities)
 
     def read_ahead(self, cache: RoundCache) -> None:
         """Read the stored summaries and the entities now, together with others; blocks."""
-        self._reads.read_now(self.name, self._read, cache)
+        self._stored.read_ahead(cache)
         self._entities.read_ahead(cache)
-
-    def _read(self, folders: FolderReader) -> Summaries:
-        del folders
-        return self._summaries.store.read_now(self._project.root)
 
     def _summarise(
         self, ask: SourceQuery, stored: Summaries, texts: Mapping[str, str], names: CharacterNames
@@ -456,7 +481,7 @@ class SynopsisSource:
         return whole
 
 
-class EarlierMentions:
+class EarlierMentions(Source):
     """How much the chapters before the author's mention each character, near ones more.
 
     It gives no text: where the cards are over the Rules line it says who matters in the story.
@@ -466,7 +491,6 @@ class EarlierMentions:
     name = "earlier mentions"
     need = Need.CHARACTERS
     unavailable = caution(WarningCode.SYNOPSIS_UNAVAILABLE)
-    timeout_ms: int | None = None
 
     def __init__(
         self, project: Project, summaries: ChapterSummaries, entities: ProjectEntities
@@ -475,7 +499,7 @@ class EarlierMentions:
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Count the names in the chapters before."""
-        entities = await self._entities.all()
+        entities = await self._entities.get()
         chapters = _mention_chapters(ask, entities)
         if not chapters:
             return SourceResult()
@@ -499,7 +523,7 @@ class EarlierMentions:
 
     def revision(self) -> Hashable | None:
         """Return the entities, if they were read ahead."""
-        return self._entities.peek()
+        return self._entities.revision()
 
     def read_ahead(self, cache: RoundCache) -> None:
         """Read the entities now, together with others; blocks its thread."""

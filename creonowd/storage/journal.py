@@ -13,10 +13,9 @@ import msgspec
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.storage import atomic
-from creonowd.storage.atomic import disk_errors
+from creonowd.storage import stored_files
 from creonowd.storage.safe_folder import SafeFolder
-from creonowd.storage.versioned_json import refuse_newer
+from creonowd.storage.stored_files import disk_errors, refuse_newer
 
 FOLDER = "histories"
 VERSION = 1
@@ -79,7 +78,7 @@ def append_lines(path: Path, size: int, lines: bytes) -> int:
     """Add lines that `encode` made, as `append` adds one."""
     folder = _folder(path)
     with disk_errors(path.name):
-        atomic.make_folders(path.parent)
+        stored_files.make_folders(path.parent)
         folder.cut(path.name, size)
         try:
             folder.append(path.name, lines)
@@ -132,7 +131,7 @@ def erase(path: Path) -> None:
         folder = _folder(path)
         if not folder.is_missing(path.name):
             folder.remove(path.name)
-            atomic.sync_folder(path.parent)
+            stored_files.sync_folder(path.parent)
 
 
 def _decode(line: bytes) -> bytes | None:

@@ -10,7 +10,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.storage.atomic import disk_errors
+from creonowd.storage.stored_files import disk_errors
 
 _RETRY_S = 0.005
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)

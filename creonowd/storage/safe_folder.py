@@ -22,8 +22,8 @@ from typing import BinaryIO, NamedTuple, Self
 
 from creonowd.errors import DaemonError, ErrorCode, disk_error
 from creonowd.model import Model
-from creonowd.storage import atomic, locks
-from creonowd.storage.atomic import disk_errors
+from creonowd.storage import locks, stored_files
+from creonowd.storage.stored_files import disk_errors
 
 EFFECTIVE = os.access in os.supports_effective_ids
 FileEntry = tuple[str, os.stat_result]
@@ -179,7 +179,7 @@ class SafeFolder:
     def read(self, path: str, limit: int = READ_LIMIT) -> bytes:
         """Read a file whole; FileNotFoundError if it is not there, IO_ERROR if it is too long."""
         with self.open_file(path) as file:
-            return atomic.read_plain(file.file.fileno(), path.rpartition("/")[2], limit)
+            return stored_files.read_plain(file.file.fileno(), path.rpartition("/")[2], limit)
 
     def status(self, path: str) -> os.stat_result | None:
         """Return the status of a plain file; None if it is not there, no file, or behind a link."""
@@ -225,42 +225,42 @@ class SafeFolder:
         NotADirectoryError if something else has its name.
         """
         with self._change(path) as (folder, place):
-            made = atomic.make_folder(place, mode=self._folder_mode, within=folder)
+            made = stored_files.make_folder(place, mode=self._folder_mode, within=folder)
             if not made:
                 _check_is_folder(f"{place}", folder)
             return made
 
     def _make_root(self) -> None:
-        atomic.make_folder(self.root, mode=self._folder_mode)
+        stored_files.make_folder(self.root, mode=self._folder_mode)
 
-    def write(self, path: str, data: bytes, *, mode: int = atomic.PRIVATE) -> None:
+    def write(self, path: str, data: bytes, *, mode: int = stored_files.PRIVATE) -> None:
         """Make `data` the content of a file, all at once, and the folders on its way."""
         above = path.rpartition("/")[0]
         if above:
             self.make_folder(above)
         self.replace(path, data, mode=mode)
 
-    def replace(self, path: str, data: bytes, *, mode: int = atomic.PRIVATE) -> None:
+    def replace(self, path: str, data: bytes, *, mode: int = stored_files.PRIVATE) -> None:
         """Make `data` the content of a file in a folder that is there, all at once."""
         with self._change(path) as (folder, place):
-            atomic.replace(place, data, mode=mode, within=folder)
+            stored_files.replace(place, data, mode=mode, within=folder)
 
     def replace_unchanged(
         self, path: str, data: bytes, expected: bytes | None, *, mode: int
     ) -> bool:
-        """Make `data` the content of a file that holds `expected`, as `atomic` does."""
+        """Make `data` the content of a file that holds `expected`, as `stored_files` does."""
         with self._change(path) as (folder, place):
-            return atomic.replace_unchanged(place, data, expected, mode=mode, within=folder)
+            return stored_files.replace_unchanged(place, data, expected, mode=mode, within=folder)
 
-    def create(self, path: str, data: bytes, *, mode: int = atomic.PRIVATE) -> bool:
+    def create(self, path: str, data: bytes, *, mode: int = stored_files.PRIVATE) -> bool:
         """Make a new file; return False and change nothing if something has its name."""
         with self._change(path) as (folder, place):
-            return atomic.create(place, data, mode=mode, within=folder)
+            return stored_files.create(place, data, mode=mode, within=folder)
 
     def append(self, path: str, data: bytes) -> None:
         """Add `data` to the end of a file, on the disk when this returns."""
         with self._change(path) as (folder, place):
-            atomic.append(place, data, within=folder)
+            stored_files.append(place, data, within=folder)
 
     def cut(self, path: str, size: int) -> None:
         """Remove what stands behind the first `size` bytes of a file, if there is a file."""
@@ -282,8 +282,8 @@ class SafeFolder:
     def move_in(self, source: "SafeFolder", name: str, path: str) -> None:
         """Move a file of another folder to `path`, on the disk when this returns."""
         with source._change(name) as (origin, old), self._change(path) as (folder, new):
-            atomic.move(old, new, within=folder, source=origin)
-            atomic.sync_folder(new.parent, within=folder)
+            stored_files.move(old, new, within=folder, source=origin)
+            stored_files.sync_folder(new.parent, within=folder)
 
     def set_aside(self, path: str) -> str:
         """Rename a damaged file so that nothing overwrites it, and return its new name."""
@@ -294,7 +294,7 @@ class SafeFolder:
             number = 1
             while (aside := f"{stem}.damaged-{number}{dot}{suffix}") in taken:
                 number += 1
-            atomic.move(place, place.with_name(aside), within=folder)
+            stored_files.move(place, place.with_name(aside), within=folder)
         return aside
 
     def sweep(self, path: str, before_ms: int, *, depth: int = 0) -> None:
@@ -303,12 +303,14 @@ class SafeFolder:
         Those in the folders below it go too, down to `depth`.
         """
         with contextlib.suppress(OSError, DaemonError):
-            found = self.entries(path) if depth else self.entries(path, atomic.is_temporary)
+            found = self.entries(path) if depth else self.entries(path, stored_files.is_temporary)
             for name, status in found:
                 place = f"{path}/{name}" if path else name
                 if stat.S_ISDIR(status.st_mode) and depth:
                     self.sweep(place, before_ms, depth=depth - 1)
-                elif atomic.is_temporary(name) and atomic.is_leftover(status, before_ms):
+                elif stored_files.is_temporary(name) and stored_files.is_leftover(
+                    status, before_ms
+                ):
                     self.remove(place)
 
     @contextlib.contextmanager
@@ -336,7 +338,7 @@ class SafeFolder:
         """Remove a file, or a link in its place but not what it leads to."""
         ignored = (FileNotFoundError, NotADirectoryError, IsADirectoryError, _LinkError)
         with contextlib.suppress(*ignored), self._parent(path) as (folder, name):
-            atomic.retry_on_windows(partial(os.unlink, name, dir_fd=folder))
+            stored_files.retry_on_windows(partial(os.unlink, name, dir_fd=folder))
 
     def remove_folder(self, path: str = "") -> None:
         """Remove a folder if it is empty."""
@@ -468,7 +470,7 @@ class LinkedFolder(SafeFolder):
             if not stat.S_ISREG(status.st_mode):
                 raise _not_a_file(path)
             fits = status.st_size <= limit
-            data = atomic.read_up_to(descriptor, limit + 1, status.st_size) if fits else b""
+            data = stored_files.read_up_to(descriptor, limit + 1, status.st_size) if fits else b""
         except OSError as error:
             raise disk_error(error, path) from error
         finally:
@@ -707,9 +709,11 @@ def _open_plain(
     for left in reversed(range(_TRIES)):
         try:
             if access == os.O_RDONLY:
-                descriptor = atomic.open_to_read(name, flags, within=folder)
+                descriptor = stored_files.open_to_read(name, flags, within=folder)
             else:
-                descriptor = atomic.retry_on_windows(partial(os.open, name, flags, dir_fd=folder))
+                descriptor = stored_files.retry_on_windows(
+                    partial(os.open, name, flags, dir_fd=folder)
+                )
         except OSError as error:
             if error.errno in _LINKS:
                 raise _LinkError from None

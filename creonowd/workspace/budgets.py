@@ -29,9 +29,9 @@ from creonowd.context.budget import (
 from creonowd.context.notice import Caution
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.model import Model
-from creonowd.storage import atomic, versioned_json
-from creonowd.storage.atomic import disk_errors
+from creonowd.storage import stored_files
 from creonowd.storage.locks import hold
+from creonowd.storage.stored_files import disk_errors
 from creonowd.tokens.models import PACKAGED, CountKind, KnownTables, bare_name
 
 FOLDER = "budgets"
@@ -120,7 +120,7 @@ class Budgets:
     def _get(self, name: str) -> Budget:
         try:
             return self._current(name)
-        except versioned_json.DamagedFileError:
+        except stored_files.DamagedFileError:
             return self._mend(name)
 
     def _mend(self, name: str) -> Budget:
@@ -137,14 +137,14 @@ class Budgets:
             current = self._current(name, set_damaged_aside=True).profile
             profile = apply_change(current, change, self._tables)
             data = msgspec.json.encode(_StoredBudget(version=VERSION, profile=profile))
-            atomic.replace(self._path(name), msgspec.json.format(data, indent=2) + b"\n")
+            stored_files.replace(self._path(name), msgspec.json.format(data, indent=2) + b"\n")
         self._set_aside.pop(name, None)
         return profile
 
     @contextmanager
     def _write_lock(self) -> Generator[None]:
         with disk_errors(FOLDER):
-            atomic.make_folders(self._folder)
+            stored_files.make_folders(self._folder)
         with hold(self._folder / LOCK):
             yield
 
@@ -175,10 +175,10 @@ class Budgets:
     def _load(self, name: str, path: Path, *, set_damaged_aside: bool) -> BudgetProfile | None:
         try:
             return load(path, self._tables)
-        except versioned_json.DamagedFileError as damage:
+        except stored_files.DamagedFileError as damage:
             if not set_damaged_aside:
                 raise
-            self._set_aside[name] = versioned_json.set_aside(path)
+            self._set_aside[name] = stored_files.set_aside(path)
             log.warning("context_budget_set_aside", file=self._set_aside[name], damage=str(damage))
             return None
 
@@ -190,14 +190,14 @@ class Budgets:
 
 def load(path: Path, tables: KnownTables = PACKAGED) -> BudgetProfile | None:
     """Read a profile; None if there is none, DamagedFileError if it is broken or not valid."""
-    stored = versioned_json.load(path, _StoredBudget, version=VERSION)
+    stored = stored_files.load(path, _StoredBudget, version=VERSION)
     if stored is None:
         return None
     try:
         profile = with_current_tokenizer(stored.profile, tables)
         check_profile(profile)
     except DaemonError as error:
-        raise versioned_json.DamagedFileError(f"{path.name}: {error.message}") from None
+        raise stored_files.DamagedFileError(f"{path.name}: {error.message}") from None
     return profile
 
 
@@ -308,12 +308,12 @@ class Corrections:
         stored = _StoredCorrections(
             version=CORRECTIONS_VERSION, models=tuple(self._models.values())
         )
-        atomic.replace(self._path, msgspec.json.encode(stored) + b"\n")
+        stored_files.replace(self._path, msgspec.json.encode(stored) + b"\n")
 
 
 def load_corrections(path: Path) -> tuple[LearnedCounts, ...]:
     """Read what was learned; DamagedFileError if the file is broken."""
-    stored = versioned_json.load(path, _StoredCorrections, version=CORRECTIONS_VERSION)
+    stored = stored_files.load(path, _StoredCorrections, version=CORRECTIONS_VERSION)
     return () if stored is None else stored.models[-MOST_MODELS:]
 
 
@@ -321,10 +321,8 @@ def _load_usable_corrections(path: Path) -> tuple[LearnedCounts, ...]:
     """Read what was learned; nothing if the file is damaged, which sets it aside, or newer."""
     try:
         return load_corrections(path)
-    except versioned_json.DamagedFileError as damage:
-        log.warning(
-            "corrections_set_aside", file=versioned_json.set_aside(path), damage=str(damage)
-        )
+    except stored_files.DamagedFileError as damage:
+        log.warning("corrections_set_aside", file=stored_files.set_aside(path), damage=str(damage))
     except DaemonError as error:
         log.warning("corrections_not_read", code=error.code)
     return ()
@@ -332,5 +330,5 @@ def _load_usable_corrections(path: Path) -> tuple[LearnedCounts, ...]:
 
 def _refuse_newer_corrections(path: Path) -> None:
     """Fail with VERSION_TOO_NEW rather than replace the file of a newer daemon."""
-    with suppress(versioned_json.DamagedFileError):
+    with suppress(stored_files.DamagedFileError):
         load_corrections(path)

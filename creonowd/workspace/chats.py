@@ -15,7 +15,6 @@ from typing import Annotated, Any, TypeVar, cast
 
 import anyio
 import msgspec
-import regex
 import structlog
 from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType
@@ -24,12 +23,12 @@ from creonowd.clock import Clock, iso
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
 from creonowd.redaction import PLACEHOLDER, Redactor
-from creonowd.redaction.labels import is_secret_name
+from creonowd.redaction.secret_names import is_secret_name
 from creonowd.rpc.channel import invalid_payload
-from creonowd.storage import atomic, versioned_json
-from creonowd.storage.atomic import disk_errors
+from creonowd.storage import stored_files
 from creonowd.storage.file_cache import RECENT_MS
 from creonowd.storage.safe_folder import LinkedFolder, mark_of, problem_with_name
+from creonowd.storage.stored_files import disk_errors
 from creonowd.workspace.creonow_tree import TREE, Problem, make_folder
 from creonowd.workspace.projects import Project
 
@@ -53,7 +52,6 @@ _ID = re.compile(r"[A-Za-z0-9_-]+")
 _TAKEN_AWAY = Wording(
     "The conversation was taken away while it was saved.", "对话在保存时被移走了。"
 )
-_START = regex.compile(rf"\X{{0,{SUMMARY_LENGTH}}}")
 
 log = structlog.get_logger(__name__)
 
@@ -170,7 +168,7 @@ class Chats:
         for folder in (TREE, FOLDER, CACHE):
             make_folder(root, folder)
         with LinkedFolder(root, CACHE).lock(f"{CACHE}/{LOCK}"):
-            _folder(root).sweep(FOLDER, self._clock.now_ms() - atomic.LEFTOVER_MS)
+            _folder(root).sweep(FOLDER, self._clock.now_ms() - stored_files.LEFTOVER_MS)
             return work()
 
     def _save(self, root: Path, conversation_id: str, sent: ChatDocument) -> ConversationEntry:
@@ -355,9 +353,11 @@ def _first_words(messages: list[ChatMessage]) -> str:
     questions = (message.content for message in messages if message.role == "user")
     every = (message.content for message in messages)
     first = next((text for texts in (questions, every) for text in texts if text.strip()), "")
+    import regex
+
     head = first.strip()[:LONGEST_START]
     line = " ".join(head.split())
-    start = cast("str", _START.match(line)[0])  # pyright: ignore[reportOptionalSubscript]
+    start = cast("str", regex.match(rf"\X{{0,{SUMMARY_LENGTH}}}", line)[0])  # pyright: ignore[reportOptionalSubscript]
     return line if start == line and head == first.strip() else f"{start}…"
 
 
@@ -371,9 +371,9 @@ def read_document(root: Path, conversation_id: str) -> ChatDocument:
     path = path_of(conversation_id)
     data = _folder(root).snapshot(path, limit=LIMIT_BYTES).data
     try:
-        document = versioned_json.decode(data, ChatDocument, version=VERSION, name=path)
+        document = stored_files.decode(data, ChatDocument, version=VERSION, name=path)
         check(document, "conversation")
-    except (versioned_json.DamagedFileError, DaemonError) as error:
+    except (stored_files.DamagedFileError, DaemonError) as error:
         if isinstance(error, DaemonError) and error.code is ErrorCode.VERSION_TOO_NEW:
             raise
         raise _damaged_file(path) from None
@@ -385,7 +385,7 @@ def write_document(root: Path, conversation_id: str, document: ChatDocument) -> 
     path = path_of(conversation_id)
     data = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
     with disk_errors(path):
-        _folder(root).replace(path, data, mode=atomic.SHARED)
+        _folder(root).replace(path, data, mode=stored_files.SHARED)
 
 
 def find_all(root: Path, now_ms: int) -> ChatListing:
@@ -441,7 +441,7 @@ def _load_index(root: Path) -> dict[str, IndexedChat] | None:
     """Read the index; None if it is damaged: whoever holds the lock then writes it again."""
     try:
         found = _read_index(root)
-    except versioned_json.DamagedFileError:
+    except stored_files.DamagedFileError:
         return None
     except DaemonError as error:
         log.warning("conversation_index_unused", code=error.code)
@@ -454,11 +454,11 @@ def write_index(root: Path, listing: ChatListing) -> None:
     with contextlib.suppress(DaemonError, OSError):
         try:
             _read_index(root)
-        except versioned_json.DamagedFileError:
+        except stored_files.DamagedFileError:
             kept = _folder(root).set_aside(_INDEX_FILE)
             log.warning("conversation_index_set_aside", file=f"{FOLDER}/{kept}")
         data = msgspec.json.format(msgspec.json.encode(_Index(items=listing.items)), indent=2)
-        _folder(root).replace(_INDEX_FILE, data + b"\n", mode=atomic.SHARED)
+        _folder(root).replace(_INDEX_FILE, data + b"\n", mode=stored_files.SHARED)
 
 
 def _read_index(root: Path) -> _Index | None:
@@ -468,7 +468,7 @@ def _read_index(root: Path) -> _Index | None:
         if error.code is ErrorCode.NOT_FOUND:
             return None
         raise
-    return versioned_json.decode(data, _Index, version=VERSION, name=f"{INDEX}.json")
+    return stored_files.decode(data, _Index, version=VERSION, name=f"{INDEX}.json")
 
 
 def _folder(root: Path) -> LinkedFolder:

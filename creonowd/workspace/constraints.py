@@ -29,10 +29,9 @@ from creonowd.context.story_spans import LONGEST_REFERENCE
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
 from creonowd.redaction import Redactor
-from creonowd.storage import atomic
-from creonowd.storage.atomic import disk_errors
+from creonowd.storage import stored_files
 from creonowd.storage.safe_folder import LinkedFolder
-from creonowd.storage.versioned_json import refuse_newer
+from creonowd.storage.stored_files import disk_errors, refuse_newer
 from creonowd.text import has_too_many_values, join_lines
 from creonowd.workspace.creonow_tree import (
     DEFAULTS,
@@ -491,7 +490,7 @@ class Constraints:
         for folder in (TREE, RULES, CACHE):
             make_folder(root, folder)
         with LinkedFolder(root, CACHE).lock(f"{CACHE}/{LOCK}"):
-            LinkedFolder(root, RULES).sweep(RULES, self._clock.now_ms() - atomic.LEFTOVER_MS)
+            LinkedFolder(root, RULES).sweep(RULES, self._clock.now_ms() - stored_files.LEFTOVER_MS)
             for _ in range(_WRITE_TRIES):
                 before, after = self._edit(root, expected, edit)
                 if after is before:
@@ -543,7 +542,9 @@ class Constraints:
 def _write(root: Path, before: ConstraintFile, data: bytes) -> bool:
     expected = before.data if before.exists else None
     with disk_errors(PATH):
-        return LinkedFolder(root, RULES).replace_unchanged(PATH, data, expected, mode=atomic.SHARED)
+        return LinkedFolder(root, RULES).replace_unchanged(
+            PATH, data, expected, mode=stored_files.SHARED
+        )
 
 
 def _conflict(message: str, reason: str, **details: str) -> DaemonError:

@@ -1,15 +1,20 @@
-"""Make, list and read the `.creonow` folder of a project, and say which layers its files feed."""
+"""Make, list and read the `.creonow` folder of a project, and say which layers its files feed.
+
+What assemblies read of it at the same moment is read once: a `ProjectRead` is one such read.
+"""
 
 import codecs
 import contextlib
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from enum import StrEnum
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path, PurePosixPath
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import structlog
 from anyio import to_thread
@@ -20,8 +25,7 @@ from creonowd.context.language import ManuscriptLanguage
 from creonowd.errors import DaemonError, ErrorCode, disk_error
 from creonowd.memo import Memo
 from creonowd.model import Model
-from creonowd.storage import atomic, front_matter, versioned_json
-from creonowd.storage.atomic import disk_errors, is_temporary
+from creonowd.storage import front_matter, stored_files
 from creonowd.storage.file_cache import CAPACITY_BYTES, RECENT_MS, FileCache, change_times
 from creonowd.storage.safe_folder import (
     FileSnapshot,
@@ -34,6 +38,8 @@ from creonowd.storage.safe_folder import (
     problem_with_name,
     status_of,
 )
+from creonowd.storage.stored_files import disk_errors, is_temporary
+from creonowd.threads import NotKeptError, RoundCache, SharedReads
 from creonowd.workspace.projects import Project
 
 TREE = ".creonow"
@@ -74,6 +80,10 @@ KEPT_PATHS = 8192
 DOCUMENT_SUFFIXES = frozenset({".md", ".markdown", ".txt"})
 OUTLINE_NAMES = frozenset({"大纲", "提纲", "outline"})
 OUTLINE_SUFFIXES = DOCUMENT_SUFFIXES | {".json"}
+# Share of the deadline for reading in a round; the rest is for reading separately.
+JOINT_SHARE = 0.25
+
+T = TypeVar("T")
 
 
 _LAYERS_OF_FOLDER: dict[str, tuple[Layer, ...]] = {
@@ -235,7 +245,7 @@ class Tree:
         """When a project is first used, remove what killed writers left in its tree."""
         if self._swept.peek(root) is None:
             self._swept.put(root, True)
-            before_ms = self._clock.now_ms() - atomic.LEFTOVER_MS
+            before_ms = self._clock.now_ms() - stored_files.LEFTOVER_MS
             LinkedFolder(root, TREE).sweep(TREE, before_ms, depth=_SWEPT_DEPTH)
 
     def read_project_file_now(self, root: Path) -> ProjectFile | None:
@@ -251,10 +261,10 @@ class Tree:
             limit = LARGEST_PROJECT_FILE
             data = self._cache.fetch(folder, PROJECT_FILE, limit=limit, status=status).data
             body = data.removeprefix(codecs.BOM_UTF8)
-            return versioned_json.decode(
+            return stored_files.decode(
                 body, ProjectFile, version=PROJECT_VERSION, name=PROJECT_FILE
             )
-        except (DaemonError, versioned_json.DamagedFileError):
+        except (DaemonError, stored_files.DamagedFileError):
             return None
 
     def read_outlines_now(self, root: Path) -> Folder:
@@ -323,7 +333,7 @@ def make_tree(root: Path, files: Mapping[str, bytes] = DEFAULTS) -> list[str]:
         if (root / path).is_dir():
             raise _in_the_way(path, "a file")
         with disk_errors(path):
-            if tree.is_missing(path) and tree.create(path, content, mode=atomic.SHARED):
+            if tree.is_missing(path) and tree.create(path, content, mode=stored_files.SHARED):
                 made.append(path)
     return made
 
@@ -344,7 +354,7 @@ def create_file(root: Path, path: str, data: bytes) -> None:
     for missing in (TREE, folder):
         make_folder(root, missing)
     with disk_errors(path):
-        made = LinkedFolder(root, TREE).create(path, data, mode=atomic.SHARED)
+        made = LinkedFolder(root, TREE).create(path, data, mode=stored_files.SHARED)
     if not made:
         raise DaemonError(ErrorCode.CONFLICT, f"{path} is there already.", path=path)
 
@@ -489,3 +499,86 @@ def _is_visible(name: str) -> bool:
 def _is_leftover(name: str) -> bool:
     """Return whether a name is that of a temporary file, of an editor or of the daemon."""
     return is_temporary(name) or name.startswith((".", "#", "~$")) or name.endswith(("~", ".tmp"))
+
+
+class FolderReader:
+    """Reads each folder of a project's `.creonow` tree at most once. Blocks its thread."""
+
+    def __init__(self, tree: Tree, project: Project, cache: RoundCache | None = None) -> None:
+        """Make a reader; all with the cache of one round share what they read."""
+        self._tree, self.root = tree, project.root
+        self._cache = cache or RoundCache()
+        # What could not be read may be readable the next time.
+        self.has_problems = False
+
+    def folder(self, scope: CreonowFolder) -> Folder:
+        """Return all files of a folder."""
+        return self._once(("folder", scope), partial(self._tree.read_all_now, self.root, scope))
+
+    def outlines(self) -> Folder:
+        """Return the outlines at the top of the project."""
+        return self._once("outlines", partial(self._tree.read_outlines_now, self.root))
+
+    def _once(self, key: Hashable, read: Callable[[], Folder]) -> Folder:
+        found = self._cache.once(key, read, lambda folder: not folder.problems)
+        self.has_problems = self.has_problems or bool(found.problems)
+        return found
+
+
+class ReadPlace(NamedTuple):
+    """Where the sources of one assembly read, and the reads that assemblies share."""
+
+    tree: Tree
+    project: Project
+    shared: SharedReads[Any]
+
+
+class ProjectRead(ABC, Generic[T]):
+    """What one assembly reads of a project's files: ahead in a round, or alone when asked for it.
+
+    So a folder that hangs, and with it a round, costs those only who read that folder.
+    """
+
+    name: str
+
+    def __init__(self, place: ReadPlace) -> None:
+        self._place = place
+        self._found: T | Exception | None = None
+
+    @abstractmethod
+    def read(self, folders: FolderReader) -> T:
+        """Read it now; blocks its thread."""
+
+    def read_ahead(self, cache: RoundCache) -> None:
+        """Read it in the thread of a round; who asks for it gets what that raises."""
+        if self._found is not None:
+            return
+        folders = FolderReader(self._place.tree, self._place.project, cache)
+        read, key = partial(self.read, folders), ("read", self.name)
+        try:
+            self._found = cache.once(key, read, lambda _found: not folders.has_problems)
+        except NotKeptError:
+            raise
+        except Exception as error:  # noqa: BLE001 - what fails must not cost the others theirs
+            self._found = error
+
+    def peek(self) -> T | None:
+        """Return what was read, or raise what that raised; None if nothing was."""
+        if isinstance(self._found, Exception):
+            raise self._found
+        return self._found
+
+    def revision(self) -> T | None:
+        """Return what was read, which is the very same as long as no file changes."""
+        return None if isinstance(self._found, Exception) else self._found
+
+    async def get(self) -> T:
+        """Return what is read, or raise what that raises, shared by all who ask at the moment."""
+
+        async def read() -> T | Exception | None:
+            await to_thread.run_sync(self.read_ahead, RoundCache(), abandon_on_cancel=True)
+            return self._found
+
+        if self._found is None:
+            self._found = await self._place.shared.read((self._place.project.root, self.name), read)
+        return cast("T", self.peek())

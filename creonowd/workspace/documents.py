@@ -387,7 +387,7 @@ class Documents:
             async with connection.order:
                 pass
 
-    async def synced(self, peer: Peer | None, project_id: str) -> dict[str, Buffer]:
+    async def find_all_synced(self, peer: Peer | None, project_id: str) -> dict[str, Buffer]:
         """Return what `find_synced` does for every open document of a project, by id."""
         await self._wait_for_syncs(peer)
         found = {path: one.buffer for path, one in self.open_documents(project_id).items()}

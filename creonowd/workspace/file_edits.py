@@ -12,9 +12,9 @@ from typing import NamedTuple
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.memo import Memo
-from creonowd.storage import atomic
-from creonowd.storage.atomic import disk_errors
+from creonowd.storage import stored_files
 from creonowd.storage.safe_folder import LinkedFolder
+from creonowd.storage.stored_files import disk_errors
 
 LIMIT_BYTES = 64 * 1024 * 1024
 KEPT_BYTES = 16_000_000
@@ -119,5 +119,7 @@ def _replace(step: _Step) -> None:
             if folder.snapshot(step.path, limit=LIMIT_BYTES).data != step.before:
                 raise changed_since()
             folder.remove(step.path)
-        elif not folder.replace_unchanged(step.path, step.after, step.before, mode=atomic.SHARED):
+        elif not folder.replace_unchanged(
+            step.path, step.after, step.before, mode=stored_files.SHARED
+        ):
             raise changed_since()

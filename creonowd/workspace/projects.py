@@ -8,8 +8,11 @@ import errno
 import itertools
 import os
 import re
+import shutil
+import sys
 import tempfile
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,23 +25,25 @@ from anyio import to_thread
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode, Wording, disk_error
 from creonowd.model import Model
-from creonowd.storage import atomic, versioned_json
-from creonowd.storage.atomic import disk_errors
+from creonowd.storage import stored_files
 from creonowd.storage.safe_folder import (
     SafeFolder,
     invalid_path,
     problem_with_name,
     same_folder,
 )
+from creonowd.storage.stored_files import disk_errors
 
 FILE = "projects.json"
 SPARE = "projects.spare.json"
 FOLDER = "projects"
 VERSION = 1
 LONGEST_FOLDER_NAME = 60
+# What `view --sample` makes before it has the name of the project.
+SAMPLE_COPY = re.compile(r"\.sample-[a-z]+-[0-9a-f]{8}")
 OWN_FOLDERS = (
-    *("assemble", "budgets", "context", "histories", "keys"),
-    *("logs", "retrieval", "run", "runs"),
+    *("assemble", "budgets", "context", "extracts", "histories", "keys", "logs"),
+    *("retrieval", "run", "runs", "skills", "tokenizers", "usage"),
 )
 
 # The time of a new file may be a tick of the system's clock before the time when it was made.
@@ -64,8 +69,18 @@ def sweep_user_data(user_data: Path, now_ms: int) -> None:
     folder = SafeFolder(user_data, lambda: invalid_path("link"))
     folder.sweep("", now_ms - _TICK_MS)
     for name in OWN_FOLDERS:
-        age_ms = atomic.LEFTOVER_MS if name == _COMMANDS_FOLDER else _TICK_MS
+        age_ms = stored_files.LEFTOVER_MS if name == _COMMANDS_FOLDER else _TICK_MS
         folder.sweep(name, now_ms - age_ms, depth=_OWN_DEPTH)
+    _sweep_samples(user_data / FOLDER, now_ms - stored_files.LEFTOVER_MS)
+
+
+def _sweep_samples(projects: Path, before_ms: int) -> None:
+    """Remove what `view --sample` had copied of the sample novel when it was killed."""
+    with contextlib.suppress(OSError):
+        for copy in projects.iterdir():
+            is_old = copy.lstat().st_mtime_ns < before_ms * 1_000_000
+            if is_old and SAMPLE_COPY.fullmatch(copy.name) and not copy.is_symlink():
+                shutil.rmtree(copy, ignore_errors=True)
 
 
 class Project(Model):
@@ -120,10 +135,10 @@ class Projects:
     def _make_folder(self, name: str) -> Path:
         place = self._user_data / FOLDER
         with disk_errors(FOLDER):
-            atomic.make_folders(place)
+            stored_files.make_folders(place)
             base = folder_name(name)
             names = itertools.chain([base], (f"{base} {number}" for number in itertools.count(2)))
-            root = next(place / one for one in names if atomic.make_folder(place / one))
+            root = next(place / one for one in names if stored_files.make_folder(place / one))
             return Path(os.path.realpath(root))
 
     async def _create(self, root: Path, name: str | None) -> Project:
@@ -181,17 +196,17 @@ class Projects:
 
     def _read_file(self) -> _ProjectsFile:
         try:
-            found = versioned_json.load(self._path, _ProjectsFile, version=VERSION)
-        except versioned_json.DamagedFileError as damage:
-            self.set_aside = versioned_json.set_aside(self._path)
+            found = stored_files.load(self._path, _ProjectsFile, version=VERSION)
+        except stored_files.DamagedFileError as damage:
+            self.set_aside = stored_files.set_aside(self._path)
             log.warning("projects_set_aside", file=self.set_aside, damage=str(damage))
             found = None
         return self._read_spare() if found is None else found
 
     def _read_spare(self) -> _ProjectsFile:
         try:
-            found = versioned_json.load(self._path.with_name(SPARE), _ProjectsFile, version=VERSION)
-        except versioned_json.DamagedFileError:
+            found = stored_files.load(self._path.with_name(SPARE), _ProjectsFile, version=VERSION)
+        except stored_files.DamagedFileError:
             found = None
         if found is not None:
             self._write(found)
@@ -204,17 +219,17 @@ class Projects:
 
     def _write(self, projects: _ProjectsFile) -> None:
         with disk_errors(FILE):
-            atomic.make_folders(self._path.parent)
+            stored_files.make_folders(self._path.parent)
         data = msgspec.json.format(msgspec.json.encode(projects), indent=2) + b"\n"
-        atomic.replace(self._path, data)
+        stored_files.replace(self._path, data)
         # Without this list, what is stored under the id of a project could not be found again.
         with contextlib.suppress(DaemonError):
-            atomic.replace(self._path.with_name(SPARE), data)
+            stored_files.replace(self._path.with_name(SPARE), data)
 
 
 def read(user_data: Path) -> list[Project]:
     """Read the list and change nothing, not even a damaged file."""
-    found = versioned_json.load(user_data / FILE, _ProjectsFile, version=VERSION)
+    found = stored_files.load(user_data / FILE, _ProjectsFile, version=VERSION)
     return [] if found is None else [_project(entry) for entry in found.projects]
 
 
@@ -278,13 +293,12 @@ def project_root(spelling: str, user_data: Path | None = None) -> Path:
 
 
 def _check_not_too_wide(folder: Path, user_data: Path | None) -> None:
-    with contextlib.suppress(RuntimeError):
-        if _contains(folder, Path.home()):
-            raise _invalid_root(
-                "too_wide",
-                "rootPath is a whole home folder or more; choose a folder inside it.",
-                "rootPath 是整个主目录或更大；请选择其中的一个文件夹。",
-            )
+    if any(_contains(folder, home) for home in _homes()):
+        raise _invalid_root(
+            "too_wide",
+            "rootPath is a whole home folder or more; choose a folder inside it.",
+            "rootPath 是整个主目录或更大；请选择其中的一个文件夹。",
+        )
     if folder.parent == folder:
         raise _invalid_root(
             "too_wide",
@@ -297,6 +311,17 @@ def _check_not_too_wide(folder: Path, user_data: Path | None) -> None:
             "rootPath holds the daemon's own data, or is in it; choose another folder.",
             "rootPath 含有守护进程自己的数据，或在其中；请另选文件夹。",
         )
+
+
+def _homes() -> Iterator[Path]:
+    """Yield the user's home as the environment has it, and as the system does: they may differ."""
+    with contextlib.suppress(RuntimeError):
+        yield Path.home()
+    if sys.platform != "win32":
+        import pwd
+
+        with contextlib.suppress(KeyError):
+            yield Path(pwd.getpwuid(os.getuid()).pw_dir)
 
 
 def _is_ours(folder: Path, user_data: Path) -> bool:

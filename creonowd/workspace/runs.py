@@ -25,8 +25,8 @@ from creonowd.context.plan import MAX_RECENT_SUMMARY
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model
-from creonowd.storage import atomic, versioned_json
-from creonowd.storage.atomic import disk_errors
+from creonowd.storage import stored_files
+from creonowd.storage.stored_files import disk_errors
 
 FOLDER = "runs"
 VERSION = 2
@@ -226,7 +226,7 @@ class Runs:
             await to_thread.run_sync(_write, before.path, key[1], runs)
             room = MAX_LINES - len(runs)
         elif synced:
-            await to_thread.run_sync(atomic.append, before.path, _line(line))
+            await to_thread.run_sync(stored_files.append, before.path, _line(line))
             room = before.room - 1
         else:
             await self._writer.append(before.path, _line(line))
@@ -254,14 +254,14 @@ class Runs:
     def _runs_in(self, project_id: str, holding: bytes = b"") -> Iterator[DocumentRun]:
         """Read the runs of all files of a project that hold some bytes."""
         for path in sorted((self._folder / project_id).glob("*.jsonl")):
-            if versioned_json.is_aside(path):
+            if stored_files.is_aside(path):
                 continue
             try:
-                data = atomic.content(path, limit=versioned_json.LIMIT_BYTES) or b""
+                data = stored_files.content(path, limit=stored_files.LIMIT_BYTES) or b""
                 if holding not in data:
                     continue
                 head, lines = _parse(path, data)
-            except (OSError, DaemonError, versioned_json.DamagedFileError) as error:
+            except (OSError, DaemonError, stored_files.DamagedFileError) as error:
                 log.warning("runs_not_read", file=path.name, error=type(error).__name__)
                 continue
             # A file that was put there by hand may be of no document.
@@ -300,13 +300,13 @@ def _without_oldest(runs: Iterable[RunRecord]) -> tuple[RunRecord, ...]:
 
 
 def _read_file(path: Path) -> _DocumentRuns:
-    data = atomic.content(path, limit=versioned_json.LIMIT_BYTES)
+    data = stored_files.content(path, limit=stored_files.LIMIT_BYTES)
     if data is None:
         return _DocumentRuns(path)
     try:
         head, lines = _parse(path, data)
-    except versioned_json.DamagedFileError as damage:
-        log.warning("runs_set_aside", file=versioned_json.set_aside(path), damage=str(damage))
+    except stored_files.DamagedFileError as damage:
+        log.warning("runs_set_aside", file=stored_files.set_aside(path), damage=str(damage))
         return _DocumentRuns(path)
     whole = all(map(is_whole, lines[:-1])) and lines[-1] == b""
     # A line that was torn by a kill makes the next record write the file anew; so does version 1,
@@ -317,7 +317,7 @@ def _read_file(path: Path) -> _DocumentRuns:
 
 def _parse(path: Path, data: bytes) -> tuple[_Head, list[bytes]]:
     first, *lines = data.split(b"\n")
-    return versioned_json.decode(first, _Head, version=VERSION, name=path.name), lines or [b""]
+    return stored_files.decode(first, _Head, version=VERSION, name=path.name), lines or [b""]
 
 
 def _last_lines(lines: Iterable[bytes]) -> Iterable[RunRecord]:
@@ -335,9 +335,9 @@ def _decode(line: bytes) -> RunRecord | None:
 
 def _write(path: Path, document_id: str, runs: tuple[RunRecord, ...]) -> None:
     with disk_errors(FOLDER):
-        atomic.make_folders(path.parent)
+        stored_files.make_folders(path.parent)
     head = _line(_Head(version=VERSION, document_id=document_id))
-    atomic.replace(path, head + b"".join(map(_line, runs)))
+    stored_files.replace(path, head + b"".join(map(_line, runs)))
 
 
 def _line(value: Model) -> bytes:
@@ -387,7 +387,7 @@ def _write_lines(lines: _Lines) -> None:
     while (line := lines.get()) is not None:
         failure: Exception | None = None
         try:
-            atomic.append(line.path, line.data, synced=False)
+            stored_files.append(line.path, line.data, synced=False)
         except Exception as error:  # noqa: BLE001 - who waits for the line gets the failure
             failure = error
         loop = line.written.get_loop()

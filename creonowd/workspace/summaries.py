@@ -23,9 +23,9 @@ from creonowd.context.story_order import StoryDocument
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model
-from creonowd.storage import atomic, versioned_json
-from creonowd.storage.atomic import disk_errors
+from creonowd.storage import stored_files
 from creonowd.storage.safe_folder import LinkedFolder
+from creonowd.storage.stored_files import disk_errors
 from creonowd.text import file_stem
 from creonowd.workspace.creonow_tree import TREE, CreonowFolder, Folder, Tree, TreeFile, folder_of
 from creonowd.workspace.projects import Project
@@ -178,10 +178,8 @@ def _decode(
 ) -> Iterator[ChapterSummary]:
     for file in folder.files:
         try:
-            found = versioned_json.decode(
-                file.data, ChapterSummary, version=VERSION, name=file.path
-            )
-        except (versioned_json.DamagedFileError, DaemonError):
+            found = stored_files.decode(file.data, ChapterSummary, version=VERSION, name=file.path)
+        except (stored_files.DamagedFileError, DaemonError):
             continue
         if len(found.text) <= LONGEST_SUMMARY and found.text.strip() and fits(file, found):
             yield found
@@ -207,7 +205,7 @@ def _write(root: Path, path: str, summary: ChapterSummary) -> None:
         _refuse_newer(folder, path)
         stored = _StoredSummary(**msgspec.structs.asdict(summary))
         data = msgspec.json.format(msgspec.json.encode(stored), indent=2) + b"\n"
-        folder.write(path, data, mode=atomic.SHARED)
+        folder.write(path, data, mode=stored_files.SHARED)
 
 
 def _refuse_newer(folder: LinkedFolder, path: str) -> None:
@@ -216,8 +214,8 @@ def _refuse_newer(folder: LinkedFolder, path: str) -> None:
         return
     try:
         data = folder.snapshot(path, limit=LONGEST_SUMMARY * 16).data
-        versioned_json.decode(data, ChapterSummary, version=VERSION, name=path)
-    except versioned_json.DamagedFileError:
+        stored_files.decode(data, ChapterSummary, version=VERSION, name=path)
+    except stored_files.DamagedFileError:
         return
     except DaemonError as error:
         if error.code is ErrorCode.VERSION_TOO_NEW:

@@ -25,8 +25,8 @@ from msgspec import Meta
 from creonowd.clock import utc_time
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.storage import atomic, versioned_json
-from creonowd.storage.atomic import disk_errors
+from creonowd.storage import stored_files
+from creonowd.storage.stored_files import disk_errors
 from creonowd.workspace.runs import LineWriter
 
 FOLDER = "usage"
@@ -104,17 +104,17 @@ def cost_without_cache(price: ModelPrice, use: TokenUse) -> float:
 def packaged_prices() -> PriceList:
     """Return the list that comes with the package."""
     data = resources.files("creonowd.workspace").joinpath(PRICES_FILE).read_bytes()
-    return versioned_json.decode(data, PriceList, version=PRICES_VERSION, name=PRICES_FILE)
+    return stored_files.decode(data, PriceList, version=PRICES_VERSION, name=PRICES_FILE)
 
 
 def read_prices(user_data: Path) -> PriceList:
     """Read the user's list, else the packaged one; INVALID_ARGUMENT if the user's is not valid."""
-    data = atomic.content(user_data / PRICES_FILE, limit=versioned_json.LIMIT_BYTES)
+    data = stored_files.content(user_data / PRICES_FILE, limit=stored_files.LIMIT_BYTES)
     if data is None:
         return packaged_prices()
     try:
-        return versioned_json.decode(data, PriceList, version=PRICES_VERSION, name=PRICES_FILE)
-    except versioned_json.DamagedFileError:
+        return stored_files.decode(data, PriceList, version=PRICES_VERSION, name=PRICES_FILE)
+    except stored_files.DamagedFileError:
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT,
             "prices.json cannot be understood; mend it, or delete it to use the packaged prices.",
@@ -185,28 +185,28 @@ class UsageLedger:
             return False
         return True
 
-    async def between(self, from_ms: int, to_ms: int) -> list[UsageRecord]:
+    async def calls_between(self, from_ms: int, to_ms: int) -> list[UsageRecord]:
         """Return the calls from a time up to before another, oldest first."""
         return await to_thread.run_sync(lambda: sorted(self._read(from_ms, to_ms), key=_time))
 
     def _prepare(self, path: Path) -> None:
         """Make the folder, end a line that a kill cut, and drop months that are too old."""
         with disk_errors(FOLDER):
-            atomic.make_folders(path.parent)
+            stored_files.make_folders(path.parent)
             oldest = _months_before(path.stem, MONTHS_KEPT)
             for old in self._files():
                 if old.stem < oldest:
-                    atomic.remove(old)
-        data = atomic.content(path, limit=versioned_json.LIMIT_BYTES)
+                    stored_files.remove(old)
+        data = stored_files.content(path, limit=stored_files.LIMIT_BYTES)
         if data and not data.endswith(b"\n"):
-            atomic.append(path, b"\n", synced=False)
+            stored_files.append(path, b"\n", synced=False)
 
     def _read(self, from_ms: int, to_ms: int) -> Iterator[UsageRecord]:
         first, last = _month(from_ms), _month(to_ms)
         for path in self._files():
             if not first <= path.stem <= last:
                 continue
-            data = atomic.content(path, limit=versioned_json.LIMIT_BYTES) or b""
+            data = stored_files.content(path, limit=stored_files.LIMIT_BYTES) or b""
             for record in _records(path.name, data):
                 if from_ms <= record.at_ms < to_ms:
                     yield record

@@ -288,7 +288,7 @@ def _cannot_watch(end: FollowEnd) -> DaemonError:
         )
     return DaemonError(
         ErrorCode.IO_ERROR,
-        "The system cannot watch this folder now; everything works without, only slower.",
+        "The system cannot watch this folder now; everything works without that, only slower.",
     )
 
 

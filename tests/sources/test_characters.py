@@ -18,8 +18,8 @@ from creonowd.sources.characters import (
     characters,
     describe,
 )
-from creonowd.sources.shared_reads import ProjectReads, SharedReads
-from creonowd.workspace.creonow_tree import Folder, Tree, make_tree
+from creonowd.threads import SharedReads
+from creonowd.workspace.creonow_tree import Folder, ReadPlace, Tree, make_tree
 from creonowd.workspace.projects import Project
 from tests.sources.folders import folder
 
@@ -163,7 +163,7 @@ def source(tmp_path: Path) -> MentionedSource:
         path.write_text(f"---\ninject: {inject}\n{more}\n---\n{name}的事。", encoding="utf-8")
     project = Project(project_id="prj", name="x", root=tmp_path)
     return MentionedSource(
-        ProjectEntities(ProjectReads(Tree(SystemClock()), project, SharedReads()), EntityCache())
+        ProjectEntities(ReadPlace(Tree(SystemClock()), project, SharedReads()), EntityCache())
     )
 
 

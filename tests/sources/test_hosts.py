@@ -198,11 +198,11 @@ def failing(times: int) -> Breaker:
     return breaker
 
 
-def test_a_few_failures_are_forgiven():
+def test_after_a_few_failures_it_is_still_asked():
     assert failing(2).allows(100.0)
 
 
-def test_a_success_wipes_the_slate():
+def test_a_success_starts_the_count_anew():
     breaker = failing(2)
 
     breaker.count_success()
@@ -211,7 +211,7 @@ def test_a_success_wipes_the_slate():
     assert breaker.allows(101.0)
 
 
-def test_too_many_in_a_row_earn_a_rest():
+def test_too_many_failures_in_a_row_begin_a_rest():
     breaker = failing(3)
 
     assert breaker.is_open
@@ -225,7 +225,7 @@ def test_after_the_rest_one_question_is_let_through():
     assert not breaker.allows(130.1)
 
 
-def test_a_failure_after_the_rest_earns_another():
+def test_a_failure_after_the_rest_begins_another():
     breaker = failing(3)
     breaker.allows(130.0)
 
@@ -244,7 +244,7 @@ def test_an_answer_after_the_rest_ends_it():
     assert breaker.allows(130.1)
 
 
-def test_only_the_failure_that_is_too_much_is_news():
+def test_only_the_failure_that_begins_the_rest_is_reported():
     breaker = Breaker(most_failures=2)
 
     assert [breaker.count_failure(0.0, "timeout") for _ in range(3)] == [False, True, False]

@@ -19,8 +19,8 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.retrieval.project_index import Indexes
 from creonowd.sources.characters import EntityCache, ProjectEntities
 from creonowd.sources.passage_source import KEPT_BYTES, Passages, PassageSource
-from creonowd.sources.shared_reads import ProjectReads, RoundCache, SharedReads
-from creonowd.workspace.creonow_tree import Tree
+from creonowd.threads import RoundCache, SharedReads
+from creonowd.workspace.creonow_tree import ReadPlace, Tree
 from tests.retrieval.indexed_project import PATIENCE, IndexedProject
 
 SNOW = "林远站在城门口，望着雪里的灯火，一句话也没有说。风从河上来，吹灭了两盏。"
@@ -55,7 +55,7 @@ def source(
     indexed: IndexedProject, indexes: Indexes, passages: Passages | None = None
 ) -> PassageSource:
     entities = ProjectEntities(
-        ProjectReads(Tree(SystemClock()), indexed.project, SharedReads()), EntityCache()
+        ReadPlace(Tree(SystemClock()), indexed.project, SharedReads()), EntityCache()
     )
     return PassageSource(passages or Passages(indexes), indexed.project, entities)
 

@@ -34,6 +34,7 @@ from creonowd.sources.project_files import (
     settings_texts,
     style_guide,
 )
+from creonowd.threads import RoundCache
 from creonowd.workspace.constraints import Constraints
 from creonowd.workspace.creonow_tree import (
     DEFAULTS,
@@ -196,18 +197,24 @@ async def test_a_change_on_disk_is_seen_at_once(sources: ProjectSources, project
     assert [f.text for f in found["style"].fragments] == ["长句。"]
 
 
-async def gathered(
-    sources: ProjectSources, project: Project, rules: ContextRules, timeout_ms: int = 10_000
-) -> SourceResults:
-    plan = Plan(
+async def gathered(sources: ProjectSources, project: Project, rules: ContextRules) -> SourceResults:
+    """Gather after a round of reading, as the engine does."""
+    plan = plan_for(rules)
+    wanted, cache = wanted_sources(plan, sources.of(project)), RoundCache()
+    for source in wanted:
+        source.read_ahead(cache)
+    with anyio.fail_after(60):
+        return await gather(plan, wanted)
+
+
+def plan_for(rules: ContextRules, timeout_ms: int = 10_000) -> Plan:
+    return Plan(
         project_id="prj",
         document_id="a.md",
         skill=SkillNeeds(skill_id="s", rules=rules),
         allowances=allowances_of(BudgetProfile()),
         source_timeout_ms=timeout_ms,
     )
-    with anyio.fail_after(60):
-        return await gather(plan, wanted_sources(plan, sources.of(project)))
 
 
 async def test_nothing_that_a_skill_did_not_ask_for_is_read(
@@ -237,9 +244,10 @@ async def test_a_folder_that_hangs_costs_its_own_sources_only(
     sources: ProjectSources, tree: SlowTree, project: Project
 ) -> None:
     tree.hangs = CreonowFolder.CHARACTERS
-    rules = ContextRules(characters=True, style_guide=True)
+    plan = plan_for(ContextRules(characters=True, style_guide=True), timeout_ms=1000)
 
-    found = await gathered(sources, project, rules, timeout_ms=1000)
+    with anyio.fail_after(60):
+        found = await gather(plan, wanted_sources(plan, sources.of(project)))
 
     assert [f.text for f in found.fragments[Layer.RULES]] == [
         "短句。",

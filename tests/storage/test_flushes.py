@@ -12,7 +12,7 @@ import pytest
 from creonowd.clock import SystemClock
 from creonowd.context_files.files import Store
 from creonowd.redaction import Redactor
-from creonowd.storage import atomic, journal
+from creonowd.storage import journal, stored_files
 from creonowd.workspace.chats import Chats
 from creonowd.workspace.constraints import Constraints, NewConstraint
 from creonowd.workspace.creonow_tree import Tree, make_tree
@@ -112,6 +112,6 @@ def test_a_folder_that_another_process_made_is_flushed_once(
     (tmp_path / "data").mkdir()
 
     for _ in range(3):
-        atomic.make_folder(tmp_path / "data")
+        stored_files.make_folder(tmp_path / "data")
 
     assert flushes[identity(tmp_path)] == 1

@@ -189,7 +189,7 @@ def test_the_same_key_in_two_mappings_is_no_repetition() -> None:
         ("a: !<x", 2, "verbatim tag", "写法有误"),
     ],
 )
-def test_what_is_no_yaml_is_said_in_both_languages(
+def test_what_is_no_yaml_is_reported_in_both_languages(
     header: str, line: int, english: str, chinese: str
 ) -> None:
     (fault,) = matter(header).faults

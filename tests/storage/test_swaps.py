@@ -1,11 +1,15 @@
 """No call leaves a folder that is swapped for a link while the call runs, at whatever moment."""
 
+import contextlib
 import os
+import sys
 from collections.abc import Callable
 from functools import partial
 from itertools import count
 from pathlib import Path
 from threading import Event
+from types import FrameType
+from typing import Any
 
 import anyio
 import pytest
@@ -20,7 +24,7 @@ from creonowd.retrieval.document_list import documents_in
 from creonowd.retrieval.project_index import IndexScope, refresh
 from creonowd.skills.library import Library, Scope
 from creonowd.sources.synopsis import read_story
-from creonowd.storage import journal
+from creonowd.storage import journal, stored_files
 from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.workspace.chats import Chats
 from creonowd.workspace.constraints import Constraints, NewConstraint
@@ -225,6 +229,31 @@ def test_a_write_stays_inside(root: Path, write: Callable[[Path], object], swapp
     assert contents(outside) == before
     assert [each for each in failed if not isinstance(each, DaemonError)] == []
     assert len(failed) < len(results)
+
+
+def test_no_permissions_are_given_through_a_link_in_the_place_of_a_temporary_file(
+    quick_path: Path,
+) -> None:
+    old, diary = quick_path / "a.md", quick_path / "diary.md"
+    for path, mode in ((old, 0o666), (diary, 0o600)):
+        path.write_bytes(b"mine")
+        path.chmod(mode)
+
+    def swap(_frame: FrameType, event: str, called: Any) -> None:
+        if event == "c_return" and called is os.open:
+            for temporary in quick_path.glob("*.tmp"):
+                temporary.unlink()
+                temporary.symlink_to(diary)
+
+    sys.setprofile(swap)
+    try:
+        with contextlib.suppress(DaemonError):
+            stored_files.replace(old, b"new")
+    finally:
+        sys.setprofile(None)
+
+    assert diary.stat().st_mode & 0o777 == 0o600
+    assert diary.read_bytes() == b"mine"
 
 
 def test_a_journal_is_written_and_cut_in_its_own_folder(quick_path: Path) -> None:

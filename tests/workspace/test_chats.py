@@ -37,7 +37,7 @@ def store() -> Chats:
     return Chats(SteppingClock(), Redactor())
 
 
-def said(*texts: str, **more: Any) -> dict[str, Any]:
+def messages_of(*texts: str, **more: Any) -> dict[str, Any]:
     roles = ("user", "assistant")
     messages = [{"role": roles[n % 2], "content": text} for n, text in enumerate(texts)]
     return {"messages": messages, **more}
@@ -65,7 +65,7 @@ async def refusal(asked: Awaitable[object]) -> DaemonError:
 
 
 async def test_a_saved_conversation_is_a_file_of_its_own(store: Chats, project: Project) -> None:
-    entry = await store.save(project, said("续写", "好的", id="c-1", documentId="第一章.md"))
+    entry = await store.save(project, messages_of("续写", "好的", id="c-1", documentId="第一章.md"))
 
     document = on_disk(project, "c-1")
     assert document["version"] == 1
@@ -78,8 +78,8 @@ async def test_a_saved_conversation_is_a_file_of_its_own(store: Chats, project: 
 
 
 async def test_a_conversation_without_an_id_gets_one(store: Chats, project: Project) -> None:
-    first = await store.save(project, said("甲"))
-    second = await store.save(project, said("乙"))
+    first = await store.save(project, messages_of("甲"))
+    second = await store.save(project, messages_of("乙"))
 
     assert first.id.startswith("cnv_")
     assert first.id != second.id
@@ -89,10 +89,10 @@ async def test_a_conversation_without_an_id_gets_one(store: Chats, project: Proj
 async def test_saving_again_replaces_the_messages_and_keeps_the_beginning(
     store: Chats, project: Project
 ) -> None:
-    first = await store.save(project, said("甲", id="c"))
+    first = await store.save(project, messages_of("甲", id="c"))
     await store.analyse(project, "c", {"summary": "总结", "topics": ["甲"]})
 
-    second = await store.save(project, said("甲", "乙", "丙", id="c", mood="好"))
+    second = await store.save(project, messages_of("甲", "乙", "丙", id="c", mood="好"))
 
     document = on_disk(project, "c")
     assert second.created_at == first.created_at
@@ -113,9 +113,9 @@ async def test_fields_that_nobody_knows_are_kept(store: Chats, project: Project)
 
 async def test_the_newest_comes_first(store: Chats, project: Project) -> None:
     for name in ("a", "b", "c"):
-        await store.save(project, said(name, id=name))
+        await store.save(project, messages_of(name, id=name))
 
-    await store.save(project, said("again", id="a"))
+    await store.save(project, messages_of("again", id="a"))
 
     assert await ids(store, project) == ["a", "c", "b"]
 
@@ -123,8 +123,8 @@ async def test_the_newest_comes_first(store: Chats, project: Project) -> None:
 async def test_an_analysis_replaces_the_heuristic_summary_and_not_the_place(
     store: Chats, project: Project
 ) -> None:
-    before = await store.save(project, said("请续写\n  这一段", id="a"))
-    await store.save(project, said("乙", id="b"))
+    before = await store.save(project, messages_of("请续写\n  这一段", id="a"))
+    await store.save(project, messages_of("乙", id="b"))
 
     after = await store.analyse(project, "a", {"summary": "讨论续写", "tags": ["x"]})
 
@@ -171,7 +171,7 @@ async def test_an_id_that_cannot_be_a_file_is_refused(
 ) -> None:
     errors = [
         await refusal(store.read(project, bad)),
-        await refusal(store.save(project, said("甲", id=bad))),
+        await refusal(store.save(project, messages_of("甲", id=bad))),
         await refusal(store.analyse(project, bad, {"summary": "x"})),
     ]
 
@@ -192,9 +192,9 @@ def test_no_id_leaves_the_folder(text: str) -> None:
 
 
 async def test_ids_that_differ_in_case_only_are_a_conflict(store: Chats, project: Project) -> None:
-    await store.save(project, said("甲", id="Draft"))
+    await store.save(project, messages_of("甲", id="Draft"))
 
-    error = await refusal(store.save(project, said("乙", id="draft")))
+    error = await refusal(store.save(project, messages_of("乙", id="draft")))
 
     assert error.code is ErrorCode.CONFLICT
     assert await ids(store, project) == ["Draft"]
@@ -215,13 +215,13 @@ async def test_a_conversation_nested_too_deeply_is_refused(store: Chats, project
     for _ in range(80):
         deep = [deep]
 
-    error = await refusal(store.save(project, said("甲", extra=deep)))
+    error = await refusal(store.save(project, messages_of("甲", extra=deep)))
 
     assert error.code is ErrorCode.INVALID_ARGUMENT
 
 
 async def test_unknown_conversations_are_not_found(store: Chats, project: Project) -> None:
-    await store.save(project, said("甲", id="a"))
+    await store.save(project, messages_of("甲", id="a"))
 
     read = await refusal(store.read(project, "b"))
     analysed = await refusal(store.analyse(project, "b", {"summary": "x"}))
@@ -234,7 +234,7 @@ async def test_unknown_conversations_are_not_found(store: Chats, project: Projec
 async def test_an_analysis_needs_a_summary(
     store: Chats, project: Project, analysis: dict[str, Any]
 ) -> None:
-    await store.save(project, said("甲", id="a"))
+    await store.save(project, messages_of("甲", id="a"))
 
     error = await refusal(store.analyse(project, "a", analysis))
 
@@ -247,7 +247,7 @@ async def test_a_damaged_index_is_set_aside_and_rebuilt(
     store: Chats, project: Project, damage: bytes
 ) -> None:
     for name in ("a", "b"):
-        await store.save(project, said(name, id=name))
+        await store.save(project, messages_of(name, id=name))
     by_hand(project, "index.json", damage)
 
     listed = await ids(store, project)
@@ -259,7 +259,7 @@ async def test_a_damaged_index_is_set_aside_and_rebuilt(
 
 async def test_many_may_find_the_index_damaged_at_once(project: Project) -> None:
     stores = [Chats(SteppingClock(), Redactor()) for _ in range(3)]
-    await stores[0].save(project, said("甲", id="a"))
+    await stores[0].save(project, messages_of("甲", id="a"))
     listed: list[list[str]] = []
 
     async def look(number: int) -> None:
@@ -276,11 +276,11 @@ async def test_many_may_find_the_index_damaged_at_once(project: Project) -> None
 
 
 async def test_an_index_of_a_newer_daemon_is_left_alone(store: Chats, project: Project) -> None:
-    await store.save(project, said("甲", id="a"))
+    await store.save(project, messages_of("甲", id="a"))
     newer = by_hand(project, "index.json", {"version": 2, "items": "?"}).read_bytes()
 
     listed = await ids(store, project)
-    await store.save(project, said("乙", id="b"))
+    await store.save(project, messages_of("乙", id="b"))
 
     assert listed == ["a"]
     assert await ids(store, project) == ["b", "a"]
@@ -288,7 +288,7 @@ async def test_an_index_of_a_newer_daemon_is_left_alone(store: Chats, project: P
 
 
 async def test_a_lost_index_is_rebuilt(store: Chats, project: Project) -> None:
-    await store.save(project, said("甲", id="a"))
+    await store.save(project, messages_of("甲", id="a"))
     (project.root / FOLDER / "index.json").unlink()
 
     assert await ids(store, project) == ["a"]
@@ -300,9 +300,9 @@ async def test_files_that_came_went_or_changed_by_hand_are_seen(
     store: Chats, project: Project
 ) -> None:
     for name in ("a", "b"):
-        await store.save(project, said(name, id=name))
+        await store.save(project, messages_of(name, id=name))
     (project.root / FOLDER / "a.json").unlink()
-    by_hand(project, "c.json", said("丙", updatedAt="2030-01-01T00:00:00.000Z"))
+    by_hand(project, "c.json", messages_of("丙", updatedAt="2030-01-01T00:00:00.000Z"))
     changed = on_disk(project, "b")
     changed["messages"][0]["content"] = "手改"
     by_hand(project, "b.json", changed)
@@ -315,14 +315,14 @@ async def test_files_that_came_went_or_changed_by_hand_are_seen(
 
 async def test_quick_rewrites_of_one_size_are_all_seen(store: Chats, project: Project) -> None:
     for number in range(30):
-        by_hand(project, "a.json", said(f"{number:03}"))
+        by_hand(project, "a.json", messages_of(f"{number:03}"))
         assert (await store.list(project)).items[0].entry.summary == f"{number:03}"
 
 
 async def test_a_damaged_conversation_is_reported_and_the_rest_is_listed(
     store: Chats, project: Project
 ) -> None:
-    await store.save(project, said("甲", id="a"))
+    await store.save(project, messages_of("甲", id="a"))
     by_hand(project, "bad.json", b"{")
     by_hand(project, "worse.json", {"messages": 7})
 
@@ -343,7 +343,7 @@ async def test_a_save_over_a_damaged_file_keeps_the_damage_aside(
 ) -> None:
     by_hand(project, "a.json", b"{ half")
 
-    await store.save(project, said("新", id="a"))
+    await store.save(project, messages_of("新", id="a"))
 
     assert (project.root / FOLDER / "a.damaged-1.json").read_bytes() == b"{ half"
     assert await ids(store, project) == ["a"]
@@ -355,7 +355,7 @@ async def test_a_conversation_of_a_newer_daemon_is_refused_and_never_rewritten(
     newer = by_hand(project, "a.json", {"version": 2, "messages": "?"}).read_bytes()
 
     read = await refusal(store.read(project, "a"))
-    saved = await refusal(store.save(project, said("甲", id="a")))
+    saved = await refusal(store.save(project, messages_of("甲", id="a")))
 
     assert read.code is saved.code is ErrorCode.VERSION_TOO_NEW
     assert (project.root / FOLDER / "a.json").read_bytes() == newer
@@ -371,9 +371,9 @@ async def test_without_a_tree_there_is_nothing_and_nothing_is_made(
 async def test_what_lies_among_the_conversations_and_is_none_is_passed_over(
     store: Chats, project: Project
 ) -> None:
-    await store.save(project, said("甲", id="a"))
+    await store.save(project, messages_of("甲", id="a"))
     for name in ("notes.txt", "a b.json", ".hidden.json", "old/x.json", "测试.json"):
-        by_hand(project, name, said("x"))
+        by_hand(project, name, messages_of("x"))
 
     assert await ids(store, project) == ["a"]
 
@@ -383,12 +383,12 @@ async def test_a_link_out_of_the_folder_is_neither_read_nor_written(
     store: Chats, project: Project, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside.json"
-    outside.write_text(json.dumps(said("秘密")), encoding="utf-8")
+    outside.write_text(json.dumps(messages_of("秘密")), encoding="utf-8")
     (project.root / FOLDER).mkdir(parents=True)
     (project.root / FOLDER / "a.json").symlink_to(outside)
 
     read = await refusal(store.read(project, "a"))
-    saved = await refusal(store.save(project, said("甲", id="a")))
+    saved = await refusal(store.save(project, messages_of("甲", id="a")))
 
     assert read.code is saved.code is ErrorCode.INVALID_ARGUMENT
     assert await ids(store, project) == []
@@ -399,10 +399,10 @@ async def test_a_message_sent_back_as_it_was_shown_keeps_its_secret_on_disk(
     store: Chats, project: Project
 ) -> None:
     secret = f"我的密钥是 {SECRET}"
-    await store.save(project, said(secret, "好", id="a"))
+    await store.save(project, messages_of(secret, "好", id="a"))
     shown = Redactor().redact(secret).text
 
-    await store.save(project, said(shown, "好", shown, id="a"))
+    await store.save(project, messages_of(shown, "好", shown, id="a"))
 
     kept = [message["content"] for message in on_disk(project, "a")["messages"]]
     assert kept == [secret, "好", shown]
@@ -414,12 +414,12 @@ async def test_whatever_is_sent_back_as_it_was_shown_keeps_its_secret_on_disk(
     """Messages may have left at the front, and fields that only the client knows hold paths."""
     texts = [f"{n}: /home/lisi/{n}.md" for n in range(3)]
     more: dict[str, Any] = {"files": [r"C:\Users\li\a.md"], "login": {"password": "Kd83!mQz71pL"}}
-    await store.save(project, said(*texts, id="a", **more, **{SECRET: 1}))
+    await store.save(project, messages_of(*texts, id="a", **more, **{SECRET: 1}))
     await store.analyse(project, "a", {"summary": "在 /home/lisi/a.md"})
     shown = [Redactor().redact(text).text for text in texts]
     redacted: dict[str, Any] = {"files": [PLACEHOLDER], "login": {"password": PLACEHOLDER}}
 
-    await store.save(project, said(*shown[1:], id="a", **redacted, **{PLACEHOLDER: 1}))
+    await store.save(project, messages_of(*shown[1:], id="a", **redacted, **{PLACEHOLDER: 1}))
     await store.analyse(project, "a", {"summary": f"在 {PLACEHOLDER}", "tags": ["新"]})
 
     kept = on_disk(project, "a")
@@ -432,7 +432,7 @@ async def test_many_saves_at_once_lose_nothing(project: Project) -> None:
     stores = [Chats(SteppingClock(), Redactor()) for _ in range(3)]
 
     async def save(number: int) -> None:
-        await stores[number % 3].save(project, said(str(number), id=f"c{number}"))
+        await stores[number % 3].save(project, messages_of(str(number), id=f"c{number}"))
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
@@ -447,7 +447,7 @@ async def test_the_index_spares_reading_what_has_not_changed(
 ) -> None:
     """An entry that the index knows is listed even if its file could not be read again."""
     for name in ("a", "b"):
-        file = by_hand(project, f"{name}.json", said(name))
+        file = by_hand(project, f"{name}.json", messages_of(name))
         os.utime(file, (1_600_000_000, 1_600_000_000))
     await ids(store, project)
     index = on_disk(project, "index")
@@ -480,7 +480,7 @@ def test_a_kill_at_any_moment_loses_no_saved_conversation(quick_path: Path) -> N
 async def test_where_nothing_can_be_written_the_list_still_comes(
     store: Chats, project: Project
 ) -> None:
-    by_hand(project, "a.json", said("甲"))
+    by_hand(project, "a.json", messages_of("甲"))
     (project.root / ".creonow/cache").write_bytes(b"in the way of every lock")
 
     assert await ids(store, project) == ["a"]
@@ -494,7 +494,7 @@ async def test_where_nothing_can_be_written_the_list_still_comes(
 async def test_a_pipe_or_a_device_among_the_conversations_blocks_nobody(
     store: Chats, project: Project, name: str, device: str
 ) -> None:
-    await store.save(project, said("一", id="c-2"))
+    await store.save(project, messages_of("一", id="c-2"))
     place = project.root / FOLDER / name
     place.unlink(missing_ok=True)
     if device == "pipe":
@@ -514,12 +514,12 @@ async def test_a_pipe_or_a_device_among_the_conversations_blocks_nobody(
 async def test_a_lock_that_is_a_dangling_link_makes_nothing_elsewhere(
     store: Chats, project: Project, tmp_path: Path
 ) -> None:
-    await store.save(project, said("一", id="c-1"))
+    await store.save(project, messages_of("一", id="c-1"))
     lock = project.root / ".creonow/cache/conversations.lock"
     lock.unlink()
     lock.symlink_to(tmp_path / "elsewhere")
 
-    error = await refusal(store.save(project, said("二", id="c-1")))
+    error = await refusal(store.save(project, messages_of("二", id="c-1")))
 
     assert error.details["reason"] == "link"
     assert not (tmp_path / "elsewhere").exists()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -83,13 +83,14 @@ class Model:
         return ErrorCode.CONSTRAINT_CONFLICT if text in [*others, "kg"] else None
 
     def _all(self, texts: list[str]) -> ErrorCode | None:
-        if len(set(texts)) < len(texts):
-            return ErrorCode.CONSTRAINT_CONFLICT
-        return ErrorCode.CONSTRAINT_VALIDATION_ERROR if "" in texts else None
+        if "" in texts:
+            return ErrorCode.CONSTRAINT_VALIDATION_ERROR
+        return ErrorCode.CONSTRAINT_CONFLICT if len(set(texts)) < len(texts) else None
 
 
 @hypothesis_settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(operations=st.lists(OPERATIONS, max_size=12))
+@example(operations=[("set", 0, "none", ["甲", "甲", ""])])
 def test_any_interleaving_of_two_daemons_and_an_editor_agrees_with_a_simple_list(
     quick_path: Path, operations: list[tuple[Any, ...]]
 ) -> None:

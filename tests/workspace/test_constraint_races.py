@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.storage.atomic import replace_unchanged, retry_on_windows
+from creonowd.storage.stored_files import replace_unchanged, retry_on_windows
 from creonowd.workspace.constraints import ConstraintFile, Constraints, NewConstraint
 from creonowd.workspace.creonow_tree import make_tree
 from creonowd.workspace.projects import Project

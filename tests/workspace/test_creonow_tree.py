@@ -15,11 +15,15 @@ from hypothesis import strategies as st
 from creonowd.clock import SystemClock
 from creonowd.context.fragment import Layer
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.storage import atomic
+from creonowd.storage import stored_files
+from creonowd.threads import KeptOnly, KeptValues, NotKeptError, RoundCache, SharedReads
 from creonowd.workspace.creonow_tree import (
     LIMIT_BYTES,
     CreonowFolder,
     Folder,
+    FolderReader,
+    ProjectRead,
+    ReadPlace,
     Tree,
     is_outline,
     layers_of,
@@ -550,7 +554,7 @@ async def test_a_file_replaced_again_and_again_is_always_whole(
     def rewrite() -> None:
         while not done.is_set():
             for letter in (b"a", b"b"):
-                atomic.replace(file, letter * 10_000)
+                stored_files.replace(file, letter * 10_000)
 
     with running_beside(rewrite, done):
         for _ in range(300):
@@ -695,3 +699,130 @@ def test_what_killed_writers_left_in_a_tree_is_swept_at_its_first_use(tmp_path: 
 
     assert not [path for path in ours if path.exists()]
     assert all(path.exists() for path in (*foreign, under_way))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> ReadPlace:
+    make_tree(tmp_path)
+    (tmp_path / ".creonow/settings/海港.md").write_text("潮湿。", encoding="utf-8")
+    project = Project(project_id="prj", name="x", root=tmp_path)
+    return ReadPlace(Tree(SystemClock()), project, SharedReads())
+
+
+class Reading(ProjectRead[object]):
+    """A read that does what a function does, and counts how often."""
+
+    def __init__(self, place: ReadPlace, read: Callable[[FolderReader], object]) -> None:
+        super().__init__(place)
+        self.name = "reading"
+        self.times = 0
+        self._does = read
+
+    def read(self, folders: FolderReader) -> object:
+        self.times += 1
+        return self._does(folders)
+
+
+def texts(folders: FolderReader) -> list[str]:
+    return [file.data.decode() for file in folders.folder(CreonowFolder.SETTINGS).files]
+
+
+def test_a_folder_is_read_once_in_a_round(place: ReadPlace) -> None:
+    cache = RoundCache()
+    first = Reading(place, texts)
+    first.read_ahead(cache)
+    (place.project.root / ".creonow/settings/海港.md").write_text("干燥。", encoding="utf-8")
+
+    same_round, next_round = Reading(place, texts), Reading(place, texts)
+    same_round.read_ahead(cache)
+    next_round.read_ahead(RoundCache())
+
+    assert [one.peek() for one in (first, same_round)] == [["潮湿。"]] * 2
+    assert next_round.peek() == ["干燥。"]
+
+
+async def test_what_was_read_ahead_is_not_read_again(place: ReadPlace) -> None:
+    one = Reading(place, texts)
+    one.read_ahead(RoundCache())
+
+    with anyio.fail_after(60):
+        got = [await one.get() for _ in range(3)]
+
+    assert got == [["潮湿。"]] * 3
+    assert one.times == 1
+    assert one.revision() is one.peek()
+
+
+async def test_without_a_round_it_is_read_in_a_thread(place: ReadPlace) -> None:
+    one = Reading(place, lambda _: threading.get_ident())
+
+    with anyio.fail_after(60):
+        thread = await one.get()
+
+    assert thread != threading.get_ident()
+
+
+@pytest.mark.parametrize("fault", [ValueError("strange"), RecursionError(), KeyError("k")])
+@pytest.mark.parametrize("ahead", [True, False])
+async def test_who_asks_gets_what_a_read_raises(
+    place: ReadPlace, fault: Exception, *, ahead: bool
+) -> None:
+    def fail(_: FolderReader) -> object:
+        raise fault
+
+    one = Reading(place, fail)
+    if ahead:
+        one.read_ahead(RoundCache())
+
+    with anyio.fail_after(60), pytest.raises(type(fault)):
+        await one.get()
+
+    assert one.revision() is None
+    assert one.times == 1
+
+
+async def test_a_read_that_hangs_costs_the_others_nothing(place: ReadPlace) -> None:
+    got: list[object] = []
+    free = threading.Event()
+    hanging, good = Reading(place, lambda _: free.wait(60)), Reading(place, texts)
+    hanging.name = "hanging"
+
+    async def ask() -> None:
+        got.append(await good.get())
+
+    try:
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as doomed:
+                doomed.start_soon(hanging.get)
+                await anyio.wait_all_tasks_blocked()
+                async with anyio.create_task_group() as group:
+                    group.start_soon(ask)
+                doomed.cancel_scope.cancel()
+    finally:
+        free.set()
+
+    assert got == [["潮湿。"]]
+
+
+def test_what_no_round_has_kept_waits_for_a_round(place: ReadPlace) -> None:
+    kept, one = KeptValues(), Reading(place, texts)
+
+    with pytest.raises(NotKeptError):
+        one.read_ahead(KeptOnly(kept))
+    one.read_ahead(RoundCache(kept))
+    other = Reading(place, texts)
+    other.read_ahead(KeptOnly(kept))
+
+    assert other.peek() is one.peek()
+    assert other.times == 0
+
+
+def test_what_was_read_of_a_folder_with_problems_is_not_kept(place: ReadPlace) -> None:
+    large = place.project.root / ".creonow/settings/巨著.md"
+    large.write_bytes(bytes(LIMIT_BYTES + 1))
+    kept = KeptValues()
+
+    Reading(place, texts).read_ahead(RoundCache(kept))
+
+    with pytest.raises(NotKeptError):
+        Reading(place, texts).read_ahead(KeptOnly(kept))

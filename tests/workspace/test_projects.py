@@ -8,17 +8,33 @@ import anyio
 import msgspec
 import pytest
 
+from creonowd.cli import assemble
 from creonowd.clock import SystemClock
+from creonowd.context_files import record_store
+from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace.projects import Projects, absence_reason, sweep_user_data
-from testing.clients import running
+from creonowd.logs import LOG_FOLDER
+from creonowd.retrieval import project_index
+from creonowd.settings import KEYS
+from creonowd.sources import extractive_summary
+from creonowd.storage import journal
+from creonowd.tokens import tables
+from creonowd.workspace import budgets, runs, usage
+from creonowd.workspace.projects import Projects, absence_reason, project_root, sweep_user_data
+from testing.clients import run_daemon
+
+STORES = (
+    *(assemble.FOLDER, record_store.FOLDER, endpoint.RUN, LOG_FOLDER, project_index.FOLDER, KEYS),
+    *(extractive_summary.FOLDER, journal.FOLDER, tables.FOLDER, budgets.FOLDER),
+    *(runs.FOLDER, usage.FOLDER, "skills"),
+)
 
 WRITER = """
 import asyncio, sys
 from pathlib import Path
 from creonowd.clock import SystemClock
 from creonowd.workspace.projects import Projects, sweep_user_data
-from testing.clients import running
+from testing.clients import run_daemon
 
 async def main():
     registry = Projects(Path(sys.argv[1]), SystemClock())
@@ -362,8 +378,7 @@ async def test_a_kill_loses_no_acknowledged_project(user_data: Path, tmp_path: P
     ("root", "reason"),
     [
         ("{data}", "user_data"),
-        ("{data}/logs", "user_data"),
-        ("{data}/projects", "user_data"),
+        *(("{data}/" + name, "user_data") for name in (*STORES, "projects")),
         ("{data}/..", "user_data"),
         pytest.param("{data}/../link", "user_data", marks=needs_links),
         ("{home}", "too_wide"),
@@ -376,7 +391,7 @@ async def test_what_holds_more_than_a_project_is_refused_with_a_reason(
 ) -> None:
     home, data = tmp_path / "home" / "lin", tmp_path / "app" / "data"
     home.mkdir(parents=True)
-    for name in ("logs", "projects"):
+    for name in (*STORES, "projects"):
         (data / name).mkdir(parents=True)
     if "link" in root:
         (data.parent / "link").symlink_to(data)
@@ -389,6 +404,21 @@ async def test_what_holds_more_than_a_project_is_refused_with_a_reason(
     assert caught.value.code is ErrorCode.INVALID_ARGUMENT
     assert caught.value.details == {"field": "rootPath", "reason": reason}
     assert await registry.list() == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there the environment alone names the home")
+def test_the_home_that_the_system_knows_is_refused_whatever_the_environment_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A daemon in a sandbox, or one started by sudo, has another HOME."""
+    monkeypatch.delenv("HOME")
+    home = Path.home()
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    with pytest.raises(DaemonError) as caught:
+        project_root(str(home), tmp_path / "data")
+
+    assert caught.value.details == {"field": "rootPath", "reason": "too_wide"}
 
 
 async def test_a_folder_in_a_home_is_a_project_like_any_other(
@@ -438,7 +468,7 @@ def test_what_killed_writers_left_in_user_data_is_swept_and_nothing_else(tmp_pat
     name = ".creonow-12-3.tmp"
     ours = [
         plant(tmp_path / folder / name)
-        for folder in ("", "budgets", "runs/prj_1", "context/chat/artifacts/tool", "assemble")
+        for folder in ("", "runs/prj_1", "context/chat/artifacts/tool", *STORES)
     ]
     foreign = [
         plant(tmp_path / place)
@@ -460,6 +490,23 @@ def test_what_killed_writers_left_in_user_data_is_swept_and_nothing_else(tmp_pat
 
 
 @needs_links
+def test_half_a_copy_of_the_sample_is_swept(tmp_path: Path) -> None:
+    projects = tmp_path / "projects"
+    half, mine = projects / ".sample-zh-0a1b2c3d", projects / ".sample-zh-mine"
+    fresh, link = projects / ".sample-en-00000000", projects / ".sample-en-11111111"
+    for folder in (half, mine, fresh):
+        plant(folder / "chapter.md")
+    link.symlink_to(mine)
+    for folder in (half, mine):
+        os.utime(folder, (1_600_000_000, 1_600_000_000))
+
+    sweep_user_data(tmp_path, now_ms=1_700_000_000_000)
+
+    assert not half.exists()
+    assert all((folder / "chapter.md").exists() for folder in (mine, fresh, link))
+
+
+@needs_links
 def test_a_sweep_follows_no_link(tmp_path: Path) -> None:
     outside = plant(tmp_path / "outside" / ".creonow-1-1.tmp")
     (tmp_path / "data").mkdir()
@@ -477,7 +524,7 @@ async def test_a_daemon_that_starts_sweeps_what_was_left(tmp_path: Path) -> None
     staged = plant(tmp_path / "context" / ".import" / "imp_0a1b2c" / "0")
     foreign = plant(tmp_path / "context" / ".import" / "notes.txt")
 
-    async with running(tmp_path):
+    async with run_daemon(tmp_path):
         with anyio.fail_after(60):
             while leftover.exists() or staged.parent.exists():  # noqa: ASYNC110 - another process
                 await anyio.sleep(0.02)

@@ -51,8 +51,8 @@ async def test_calls_are_kept_over_a_restart_and_found_by_time(tmp_path: Path) -
 
     restarted = UsageLedger(tmp_path)
 
-    assert await restarted.between(0, FOREVER) == calls
-    assert await restarted.between(calls[1].at_ms, calls[2].at_ms) == calls[1:2]
+    assert await restarted.calls_between(0, FOREVER) == calls
+    assert await restarted.calls_between(calls[1].at_ms, calls[2].at_ms) == calls[1:2]
     assert len(list((tmp_path / FOLDER).iterdir())) == 3
 
 
@@ -64,7 +64,7 @@ async def test_a_line_that_a_kill_tore_costs_itself_only(tmp_path: Path) -> None
     restarted = UsageLedger(tmp_path)
     await restarted.record(call(NOVEMBER + 1))
 
-    assert await restarted.between(0, FOREVER) == [call(), call(NOVEMBER + 1)]
+    assert await restarted.calls_between(0, FOREVER) == [call(), call(NOVEMBER + 1)]
 
 
 async def test_lines_of_a_newer_daemon_and_other_files_are_left_alone(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ async def test_lines_of_a_newer_daemon_and_other_files_are_left_alone(tmp_path: 
     (tmp_path / FOLDER / "notes.jsonl").write_text("{}", encoding="utf-8")
     (tmp_path / FOLDER / "2026-12.jsonl").mkdir()
 
-    assert await UsageLedger(tmp_path).between(0, FOREVER) == [call()]
+    assert await UsageLedger(tmp_path).calls_between(0, FOREVER) == [call()]
     assert newer in file.read_bytes()
 
 
@@ -86,7 +86,7 @@ async def test_months_that_are_too_old_go(tmp_path: Path) -> None:
 
     await ledger.record(call())
 
-    assert len(await ledger.between(0, FOREVER)) == 2
+    assert len(await ledger.calls_between(0, FOREVER)) == 2
 
 
 async def test_a_folder_that_cannot_be_written_costs_the_record_only(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_sums_of_calls_are_golden() -> None:
     assert sums.saved == pytest.approx(2 * (5_000 * 2 + 400 * 10) / 1e6 - written - read)
 
 
-def test_what_changes_cost_is_told_by_source_the_dearest_first() -> None:
+def test_what_changes_cost_is_listed_by_source_the_dearest_first() -> None:
     changed = [
         replace(call(), changed_by="settings/世界观.md", lost_tokens=3_000),
         replace(call(), changed_by="rules/style.md", lost_tokens=1_000),

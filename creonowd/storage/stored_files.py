@@ -1,7 +1,8 @@
-"""Write files so that a kill leaves the old content or the new one, never half of either.
+"""Files of our own: a kill leaves the old content or the new one, never half of either.
 
-`within` is the descriptor of an open folder that a path is relative to: then nobody can put a link
-in that folder's place. Without it a path is one of the system's.
+Stored JSON has a `version`: a newer one is refused, a damaged one is kept aside. `within` is the
+descriptor of an open folder that a path is relative to: then nobody can put a link in that folder's
+place. Without it a path is one of the system's.
 """
 
 import contextlib
@@ -16,17 +17,20 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from creonowd.errors import DaemonError, ErrorCode, disk_error
+import msgspec
+
+from creonowd.errors import DaemonError, ErrorCode, disk_error, version_too_new
 
 T = TypeVar("T")
 
 PRIVATE = 0o600
 SHARED = 0o666
-
 LEFTOVER_MS = 60_000
+LIMIT_BYTES = 64 * 1024 * 1024
 
+_ASIDE = re.compile(r"\.damaged-[0-9]+\Z")
 _TEMPORARY = re.compile(r"\.creonow-\d+-\d+\.tmp", re.ASCII)
 _COUNTER = itertools.count()
 _BINARY = getattr(os, "O_BINARY", 0)
@@ -229,7 +233,7 @@ def write_temporary(
     """Write the new content of `path` to a temporary file beside it; flush it if `synced`."""
     temporary, descriptor = create_temporary(path.parent, mode, within=within)
     try:
-        _keep_permissions(path, temporary, within)
+        _keep_permissions(path, temporary, descriptor, within)
         _write_and_close(descriptor, data, synced=synced)
     except BaseException:
         remove(temporary, within=within)
@@ -363,12 +367,16 @@ def _is_taken(path: Path, within: int | None) -> bool:
     return True
 
 
-def _keep_permissions(path: Path, temporary: Path, within: int | None) -> None:
+def _keep_permissions(path: Path, temporary: Path, descriptor: int, within: int | None) -> None:
+    """Give the new file the permissions of the old one, whatever has taken its name meanwhile."""
     # Of a link the permissions are those of its target, which is not what is replaced.
     with contextlib.suppress(FileNotFoundError):
         found = os.stat(path, dir_fd=within, follow_symlinks=False)
         if stat.S_ISREG(found.st_mode):
-            os.chmod(temporary, stat.S_IMODE(found.st_mode), dir_fd=within)
+            if sys.platform == "win32":
+                temporary.chmod(stat.S_IMODE(found.st_mode))
+            else:
+                os.fchmod(descriptor, stat.S_IMODE(found.st_mode))
 
 
 def _write_and_close(descriptor: int, data: bytes, *, synced: bool = True) -> None:
@@ -504,3 +512,55 @@ def disk_errors(what: str) -> Generator[None]:
         yield
     except OSError as error:
         raise disk_error(error, what) from error
+
+
+class DamagedFileError(Exception):
+    """A stored file is there and cannot be understood."""
+
+
+class _Versioned(msgspec.Struct):
+    version: Any = None
+
+
+def load(path: Path, kind: type[T], *, version: int) -> T | None:
+    """Read a stored file of at most `version`; None if there is none, DamagedFileError if it is broken."""
+    data = content(path, limit=LIMIT_BYTES)
+    return None if data is None else decode(data, kind, version=version, name=path.name)
+
+
+def decode(data: bytes, kind: type[T], *, version: int, name: str) -> T:
+    """Decode the bytes of a stored file called `name`."""
+    try:
+        refuse_newer(name, _version_of(data), version, file=name)
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise DamagedFileError(f"{name}: {error}") from None
+
+
+def refuse_newer(what: str, found: object, known: int, **details: str) -> None:
+    """Fail with VERSION_TOO_NEW if a version is greater than the one that this daemon knows."""
+    if isinstance(found, int) and found > known:
+        raise version_too_new(what, found, known, **details)
+
+
+def set_aside(path: Path) -> str:
+    """Rename a damaged file so that nothing overwrites it, and return its new name."""
+    with disk_errors(path.name):
+        number = 1
+        while (aside := path.with_name(f"{path.stem}.damaged-{number}{path.suffix}")).exists():
+            number += 1
+        move(path, aside)
+    return aside.name
+
+
+def is_aside(path: Path) -> bool:
+    """Return whether `path` is a damaged file that was renamed."""
+    return _ASIDE.search(path.stem) is not None
+
+
+def _version_of(data: bytes) -> Any:
+    """Read the version alone: of a hostile file, the rest could fill the memory."""
+    try:
+        return msgspec.json.decode(data, type=_Versioned).version
+    except msgspec.ValidationError:
+        return None

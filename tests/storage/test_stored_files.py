@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.storage import atomic, versioned_json
-from creonowd.storage.atomic import SHARED, disk_errors, replace_unchanged, swap
+from creonowd.storage import stored_files
 from creonowd.storage.safe_folder import LinkedFolder, SafeFolder, invalid_path
+from creonowd.storage.stored_files import SHARED, disk_errors, replace_unchanged, swap
 from testing.privileges import replaces_open_files
 
 
@@ -22,7 +22,7 @@ def test_replacing_a_file_leaves_only_the_new_content(tmp_path: Path) -> None:
     path = tmp_path / "设定.json"
     path.write_bytes(b"old")
 
-    atomic.replace(path, "新\r\n".encode())
+    stored_files.replace(path, "新\r\n".encode())
 
     assert path.read_bytes() == "新\r\n".encode()
     assert [entry.name for entry in tmp_path.iterdir()] == ["设定.json"]
@@ -34,21 +34,21 @@ def test_an_existing_file_keeps_its_permissions(tmp_path: Path) -> None:
     path.write_bytes(b"old")
     path.chmod(0o640)
 
-    atomic.replace(path, b"new")
+    stored_files.replace(path, b"new")
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no permission bits")
 def test_a_new_file_is_private_by_default(tmp_path: Path) -> None:
-    atomic.replace(tmp_path / "secret", b"x")
+    stored_files.replace(tmp_path / "secret", b"x")
 
     assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
 
 
 def test_a_missing_folder_is_an_io_error_without_a_path(tmp_path: Path) -> None:
     with pytest.raises(DaemonError) as caught:
-        atomic.replace(tmp_path / "gone" / "a.json", b"x")
+        stored_files.replace(tmp_path / "gone" / "a.json", b"x")
 
     assert caught.value.code is ErrorCode.IO_ERROR
     assert str(tmp_path) not in f"{caught.value} {caught.value.details}"
@@ -68,7 +68,7 @@ def test_a_full_disk_is_storage_full_without_a_path(number: int, tmp_path: Path)
 )
 def test_appending_to_a_full_disk_is_storage_full() -> None:
     with pytest.raises(DaemonError) as caught:
-        atomic.append(Path("/dev/full"), b"line\n")
+        stored_files.append(Path("/dev/full"), b"line\n")
 
     assert caught.value.code is ErrorCode.STORAGE_FULL
 
@@ -76,8 +76,8 @@ def test_appending_to_a_full_disk_is_storage_full() -> None:
 def test_appending_adds_to_the_end(tmp_path: Path) -> None:
     path = tmp_path / "log"
 
-    atomic.append(path, b"one\n")
-    atomic.append(path, b"two\n")
+    stored_files.append(path, b"one\n")
+    stored_files.append(path, b"two\n")
 
     assert path.read_bytes() == b"one\ntwo\n"
 
@@ -102,13 +102,13 @@ def test_a_sweep_removes_leftovers_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_a_leftover_of_a_dead_process_does_not_stand_in_the_way(tmp_path: Path) -> None:
-    temporary, descriptor = atomic.create_temporary(tmp_path, 0o600)
+    temporary, descriptor = stored_files.create_temporary(tmp_path, 0o600)
     os.close(descriptor)
     number = int(temporary.stem.rpartition("-")[2])
     for following in range(number + 1, number + 4):
         temporary.with_name(f".creonow-{os.getpid()}-{following}.tmp").write_bytes(b"left")
 
-    atomic.replace(tmp_path / "a", b"x")
+    stored_files.replace(tmp_path / "a", b"x")
 
     assert (tmp_path / "a").read_bytes() == b"x"
     assert sum(path.read_bytes() == b"left" for path in tmp_path.iterdir()) == 3
@@ -204,7 +204,7 @@ def move_over_old(path: Path) -> None:
 
     path.with_name("ours").write_bytes(b"ours")
     with pytest.raises(RefusedError):
-        atomic.move_over(path.with_name("ours"), path, check)
+        stored_files.move_over(path.with_name("ours"), path, check)
 
 
 def test_a_file_is_replaced_and_removed_while_we_read_it(path: Path) -> None:
@@ -213,9 +213,9 @@ def test_a_file_is_replaced_and_removed_while_we_read_it(path: Path) -> None:
     path.write_bytes(b"old")
 
     with SafeFolder(path.parent, lambda: invalid_path("link")).open_file(path.name) as file:
-        atomic.replace(path, b"new")
+        stored_files.replace(path, b"new")
         replaced = path.read_bytes()
-        atomic.remove(path)
+        stored_files.remove(path)
         seen = file.read_at(0, 100)
 
     assert (replaced, seen, path.exists()) == (b"new", b"old", False)
@@ -238,15 +238,15 @@ def new_file(folder: Path) -> Path:
 
 def test_a_move_over_replaces_only_what_it_may(tmp_path: Path) -> None:
     path = tmp_path / "archive"
-    atomic.move_over(new_file(tmp_path), path, refuse_foreign)
+    stored_files.move_over(new_file(tmp_path), path, refuse_foreign)
     first = path.read_bytes()
     path.write_bytes(b"ours")
-    atomic.move_over(new_file(tmp_path), path, refuse_foreign)
+    stored_files.move_over(new_file(tmp_path), path, refuse_foreign)
     second = path.read_bytes()
     path.write_bytes(b"foreign")
 
     with pytest.raises(RefusedError):
-        atomic.move_over(new_file(tmp_path), path, refuse_foreign)
+        stored_files.move_over(new_file(tmp_path), path, refuse_foreign)
 
     assert (first, second, path.read_bytes()) == (b"new", b"new", b"foreign")
 
@@ -262,7 +262,7 @@ def test_what_takes_the_place_at_the_last_moment_is_put_back(tmp_path: Path) -> 
         (tmp_path / "other").replace(path)
 
     with pytest.raises(RefusedError):
-        atomic.move_over(new_file(tmp_path), path, check)
+        stored_files.move_over(new_file(tmp_path), path, check)
 
     assert path.read_bytes() == b"foreign"
 
@@ -271,7 +271,7 @@ def test_what_goes_away_at_the_last_moment_is_no_obstacle(tmp_path: Path) -> Non
     path = tmp_path / "archive"
     path.write_bytes(b"ours")
 
-    atomic.move_over(new_file(tmp_path), path, Path.unlink)
+    stored_files.move_over(new_file(tmp_path), path, Path.unlink)
 
     assert path.read_bytes() == b"new"
 
@@ -285,7 +285,7 @@ def test_what_windows_refuses_for_a_moment_is_tried_again() -> None:
             raise refusals.pop()
         return 7
 
-    assert atomic.retry_on_windows(open_file, windows=True) == 7
+    assert stored_files.retry_on_windows(open_file, windows=True) == 7
 
 
 @pytest.mark.skipif(os.name != "nt", reason="other systems refuse nothing while a file is open")
@@ -314,7 +314,7 @@ def remove_inside(path: Path) -> None:
     LinkedFolder(path.parent).remove(path.name)
 
 
-@pytest.mark.parametrize("change", [atomic.remove, remove_inside, versioned_json.set_aside])
+@pytest.mark.parametrize("change", [stored_files.remove, remove_inside, stored_files.set_aside])
 def test_a_file_is_removed_or_set_aside_while_somebody_reads_it(
     tmp_path: Path, change: Callable[[Path], object]
 ) -> None:
@@ -339,8 +339,8 @@ def test_what_stays_refused_is_an_error_and_elsewhere_at_once() -> None:
         raise PermissionError(errno.EACCES, "denied")
 
     with pytest.raises(PermissionError):
-        atomic.retry_on_windows(refuse, windows=False)
+        stored_files.retry_on_windows(refuse, windows=False)
     assert len(tried) == 1
     with pytest.raises(PermissionError):
-        atomic.retry_on_windows(refuse, windows=True)
+        stored_files.retry_on_windows(refuse, windows=True)
     assert len(tried) > 2

@@ -1,0 +1,380 @@
+"""Notice that nothing changed below a folder without looking at its files; on Linux alone.
+
+Linux puts each change in a watched folder into a queue before the call that made it returns. So as
+long as our queue is empty, what was read after the watches were set still holds: that is a revision.
+A folder above that is moved, or anything that is mounted, ends it too.
+
+Some changes Linux does not report, or not at once: those through a memory mapping come when it is
+unmapped, those through another name of the file or below an overlay never. So a revision lasts for
+`FULL_CHECK_SECONDS` at most; then every file is looked at again. A folder with a file that has more
+than one name has no revision, nor has one with a link that might be followed, with too many folders,
+or on a disk that others can change without this system. Its files are checked one by one, as
+everywhere where there is no such queue.
+"""
+
+import ctypes
+import os
+import select
+import stat
+import struct
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import structlog
+
+from creonowd.clock import Clock
+
+FULL_CHECK_SECONDS = 1.0
+# What has no revision now may have one later; to look costs no more than to read everything. Where
+# the system has nothing more to give, others may need what little is left.
+RETRY_SECONDS = 1.0
+LONG_RETRY_SECONDS = 60.0
+
+# Each folder takes a watch of the system's, of which older ones give a user 8192, and each root one
+# of the 128 queues that all programs of a user share.
+MOST_ROOTS = 8
+MOST_FOLDERS = 512
+MOST_ENTRIES = 20_000
+_DEEPEST = 64
+_MOST_NAMES = 64
+# The queue holds 16384 changes; who makes more while it is read will not stop soon.
+_READ_BYTES = 64 * 1024
+_MOST_READS = 64
+
+_MODIFY, _ATTRIB, _CLOSE_WRITE = 0x2, 0x4, 0x8
+_MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x40, 0x80, 0x100, 0x200
+_DELETE_SELF, _MOVE_SELF = 0x400, 0x800
+_UNMOUNT, _OVERFLOW, _IGNORED = 0x2000, 0x4000, 0x8000
+_ONLY_FOLDER, _NO_FOLLOW, _IS_FOLDER = 0x0100_0000, 0x0200_0000, 0x4000_0000
+_ABOVE = _ATTRIB | _DELETE_SELF | _MOVE_SELF | _ONLY_FOLDER | _NO_FOLLOW
+_INSIDE = (
+    _MODIFY | _ATTRIB | _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
+) | (_DELETE_SELF | _MOVE_SELF | _ONLY_FOLDER)  # fmt: skip
+_OF_THE_WATCH = _DELETE_SELF | _MOVE_SELF | _UNMOUNT | _OVERFLOW | _IGNORED
+_EVENT = struct.Struct("iIII")
+
+# ext2 to ext4, XFS, Btrfs, tmpfs, F2FS, ZFS and bcachefs: only this system changes what is on them.
+_LOCAL = frozenset(
+    {0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994, 0xF2F5_2010, 0x2FC1_2FC1, 0xCA45_1A4E}
+)
+# The folders of a container, in which a local disk may be mounted.
+_OVERLAY = 0x794C_7630
+_STATUS_BYTES = 256
+
+log = structlog.get_logger(__name__)
+
+
+class WatchedFolder(NamedTuple):
+    """A folder, and what below it may be read: which folders, and which files in them.
+
+    Both are asked with the path of a folder relative to the root and a name in it.
+    """
+
+    root: Path
+    enters: Callable[[str, str], bool]
+    reads: Callable[[str, str], bool]
+
+
+class FolderRevisions:
+    """The revisions of the folders that were used last; safe to use from any thread."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._now = clock.monotonic
+        self._watches: dict[Path, _WatchQueue] = {}
+        self._retries: dict[Path, float] = {}
+        self._lock = threading.Lock()
+
+    def peek(self, folder: WatchedFolder) -> int | None:
+        """Return the revision if nothing changed since `read` returned it; takes microseconds."""
+        watch = self._watches.get(folder.root)
+        return None if watch is None else watch.peek(self._now())
+
+    def read(self, folder: WatchedFolder) -> int | None:
+        """Return a revision that holds for all that is read from now on; None if there is none.
+
+        Blocks its thread.
+        """
+        watch = self._watch(folder)
+        if watch is None:
+            return None
+        try:
+            return watch.read(self._now())
+        except (FileNotFoundError, NotADirectoryError):
+            self.forget(folder.root)
+            return None
+        except (OSError, _UnfitError) as error:
+            log.debug("folder_not_watched", reason=str(error))
+            self.forget(folder.root)
+            rest = LONG_RETRY_SECONDS if isinstance(error, OSError) else RETRY_SECONDS
+            with self._lock:
+                self._retries[folder.root] = self._now() + rest
+            return None
+
+    def forget(self, root: Path) -> None:
+        """Give back what watching a folder takes."""
+        with self._lock:
+            watch = self._watches.pop(root, None)
+        if watch is not None:
+            watch.close()
+
+    def close(self) -> None:
+        """Give everything back."""
+        for root in list(self._watches):
+            self.forget(root)
+
+    def _watch(self, folder: WatchedFolder) -> "_WatchQueue | None":
+        if sys.platform != "linux":
+            return None
+        root, now = folder.root, self._now()
+        with self._lock:
+            self._retries = {path: at for path, at in self._retries.items() if at > now}
+            if root in self._retries:
+                return None
+            watch = self._watches.pop(root, None) or _WatchQueue(folder)
+            self._watches[root] = watch
+            over = list(self._watches)[:-MOST_ROOTS]
+        for least_used in over:
+            self.forget(least_used)
+        return watch
+
+
+# No two states of any folders have the same number.
+_numbers = count(1)
+
+
+class _UnfitError(Exception):
+    """Changes below a folder may go unreported."""
+
+
+class _Event(NamedTuple):
+    watch: int
+    mask: int
+    name: str
+
+
+class _WatchQueue:
+    """The queue of one folder, and what is watched; all that is in it belongs to its lock."""
+
+    def __init__(self, folder: WatchedFolder) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._queue = self._mounts = -1
+        self._poll: Any = None
+        # The paths of watched folders by the number of the watch; None for those above the root.
+        self._paths: dict[int, str | None] = {}
+        self._revision: int | None = None
+        self._checked_at = 0.0
+        self._is_closed = False
+
+    def peek(self, now: float) -> int | None:
+        """Return the revision if it holds; None also while another thread looks."""
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            if self._revision is None or now - self._checked_at >= FULL_CHECK_SECONDS:
+                return None
+            return self._revision if self._is_quiet() else None
+        finally:
+            self._lock.release()
+
+    def read(self, now: float) -> int | None:
+        """Return a revision that holds from now on; blocks its thread."""
+        with self._lock:
+            if self._is_closed:
+                return None
+            if self._poll is None:
+                self._open()
+            self._is_quiet()
+            changed = self._changed_files()
+            if self._revision is None or now - self._checked_at >= FULL_CHECK_SECONDS:
+                changed = None
+            if changed is None:
+                self._revision, self._checked_at = None, now
+                self._watch_all()
+                self._revision = next(_numbers)
+            elif changed:
+                self._revision = None
+                self._check(changed)
+                self._revision = next(_numbers)
+            return self._revision
+
+    def close(self) -> None:
+        """Close the queue, which ends all watches."""
+        with self._lock:
+            self._is_closed, self._revision = True, None
+            for descriptor in (self._queue, self._mounts):
+                if descriptor >= 0:
+                    os.close(descriptor)
+            self._queue = self._mounts = -1
+
+    def _open(self) -> None:
+        flags = os.O_NONBLOCK | os.O_CLOEXEC
+        self._queue = _call("inotify_init1", flags)
+        self._mounts = os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC)
+        self._poll = select.poll()
+        self._poll.register(self._queue, select.POLLIN)
+        self._poll.register(self._mounts, select.POLLPRI)
+
+    def _is_quiet(self) -> bool:
+        """Return whether no change is reported; that something was mounted is reported only once."""
+        ready = self._poll.poll(0)
+        if any(descriptor == self._mounts for descriptor, _ in ready):
+            self._revision = None
+        return not ready
+
+    def _changed_files(self) -> set[str] | None:
+        """Return the files that changed; None if folders did, or if that is not known."""
+        changed: set[str] = set()
+        is_known = True
+        enters, reads = self._folder.enters, self._folder.reads
+        for event in self._events():
+            if event.watch not in self._paths and not event.mask & _OVERFLOW:
+                # What is reported of a watch that was given up happened before that.
+                continue
+            path = self._paths.get(event.watch)
+            if path is None:
+                # Of the folders above, only what happens to themselves counts.
+                is_known = is_known and bool(event.name)
+            elif event.mask & _OF_THE_WATCH or (
+                event.mask & _IS_FOLDER and (not event.name or enters(path, event.name))
+            ):
+                is_known = False
+            elif reads(path, event.name):
+                changed.add(f"{path}/{event.name}" if path else event.name)
+        return changed if is_known and len(changed) <= _MOST_NAMES else None
+
+    def _events(self) -> Iterator[_Event]:
+        for _ in range(_MOST_READS):
+            try:
+                data = os.read(self._queue, _READ_BYTES)
+            except BlockingIOError:
+                return
+            at = 0
+            while at < len(data):
+                watch, mask, _, length = _EVENT.unpack_from(data, at)
+                at += _EVENT.size + length
+                name = data[at - length : at].rstrip(b"\0")
+                yield _Event(watch, mask, os.fsdecode(name))
+        raise _UnfitError("changes without end")
+
+    def _check(self, changed: Iterable[str]) -> None:
+        for path in changed:
+            try:
+                _check_status(os.lstat(f"{self._folder.root}/{path}"))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+
+    def _watch_all(self) -> None:
+        """Watch each folder, and only then look which folders and files are in it.
+
+        What comes meanwhile is reported by the watch of the folder above.
+        """
+        root = self._folder.root
+        paths: dict[int, str | None] = {}
+        for above in reversed(root.parents):
+            _check_disk(above, _LOCAL | {_OVERLAY})
+            paths[_call("inotify_add_watch", self._queue, os.fsencode(above), _ABOVE)] = None
+        _check_disk(root, _LOCAL)
+        _WatchWalk(self._folder, self._queue, paths).enter(f"{root}", "", None, 0)
+        for watch in self._paths.keys() - paths.keys():
+            _remove_watch(self._queue, watch)
+        self._paths = paths
+
+
+class _WatchWalk:
+    """One walk through the folders to watch, by descriptors and through no link."""
+
+    def __init__(self, folder: WatchedFolder, queue: int, paths: dict[int, str | None]) -> None:
+        self._folder, self._queue, self._paths = folder, queue, paths
+        self._device: int | None = None
+        self._entries = 0
+
+    def enter(self, name: str, path: str, above: int | None, depth: int) -> None:
+        """Watch a folder and those below it."""
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(name, flags, dir_fd=above)
+        try:
+            self._add(descriptor, path)
+            if depth >= _DEEPEST:
+                raise _UnfitError("too deep")
+            for inner in self._folders_in(descriptor, path):
+                below = f"{path}/{inner}" if path else inner
+                try:
+                    self.enter(inner, below, descriptor, depth + 1)
+                except (FileNotFoundError, NotADirectoryError):
+                    # It went a moment ago, which was reported.
+                    continue
+        finally:
+            os.close(descriptor)
+
+    def _add(self, descriptor: int, path: str) -> None:
+        device = os.fstat(descriptor).st_dev
+        if self._device not in {None, device}:
+            raise _UnfitError("another disk")
+        self._device = device
+        place = f"/proc/self/fd/{descriptor}".encode()
+        watch = _call("inotify_add_watch", self._queue, place, _INSIDE)
+        if watch in self._paths or len(self._paths) >= MOST_FOLDERS:
+            raise _UnfitError("too many folders, or one twice")
+        self._paths[watch] = path
+
+    def _folders_in(self, descriptor: int, path: str) -> list[str]:
+        """Return the folders in a folder; fail if a file in it is one that cannot be trusted."""
+        folders: list[str] = []
+        with os.scandir(descriptor) as entries:
+            for entry in entries:
+                self._entries += 1
+                if self._entries > MOST_ENTRIES:
+                    raise _UnfitError("too many files")
+                if entry.is_dir(follow_symlinks=False):
+                    if self._folder.enters(path, entry.name):
+                        folders.append(entry.name)
+                elif self._folder.reads(path, entry.name):
+                    try:
+                        _check_status(entry.stat(follow_symlinks=False))
+                    except FileNotFoundError:
+                        continue
+        return folders
+
+
+def _check_status(status: os.stat_result) -> None:
+    """Refuse a link, and a file that can be changed by another name."""
+    if stat.S_ISLNK(status.st_mode):
+        raise _UnfitError("a link")
+    if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
+        raise _UnfitError("a file with more than one name")
+
+
+def _check_disk(path: Path, kinds: frozenset[int]) -> None:
+    """Refuse a disk that is not known to report every change."""
+    status = ctypes.create_string_buffer(_STATUS_BYTES)
+    _call("statfs", os.fsencode(path), status)
+    kind = ctypes.c_long.from_buffer(status).value & 0xFFFF_FFFF
+    if kind not in kinds:
+        raise _UnfitError(f"a disk of kind {kind:#x}")
+
+
+def _remove_watch(queue: int, watch: int) -> None:
+    """End a watch, if it has not ended by itself."""
+    _system().inotify_rm_watch(queue, watch)
+
+
+def _call(name: str, *arguments: Any) -> int:
+    result: int = getattr(_system(), name)(*arguments)
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+def _system() -> Any:
+    if not _loaded:
+        _loaded.append(ctypes.CDLL(None, use_errno=True))
+    return _loaded[0]
+
+
+_loaded: list[Any] = []
