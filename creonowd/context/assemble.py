@@ -17,16 +17,26 @@ from anyio import CapacityLimiter, lowlevel, to_thread
 from msgspec.structs import replace
 
 from creonowd.context.budget import BudgetProfile, allowances_of
-from creonowd.context.evidence import (
+from creonowd.context.candidates import (
+    MAX_INPUT_TOKENS,
+    UNIT_WORK,
     Decision,
     LayerOutcome,
+    RedactedFragments,
     Rendered,
+    Unit,
+    count_fragments,
     drop,
     drop_unread,
+    guard_characters,
+    guard_lengths,
     join,
     of_layer,
+    redact_fragments,
+    refuse_input,
     render_layer,
     summarise_layer,
+    visible_ref,
 )
 from creonowd.context.fragment import (
     DYNAMIC,
@@ -39,17 +49,8 @@ from creonowd.context.fragment import (
     Rule,
 )
 from creonowd.context.language import title
-from creonowd.context.manuscript import Manuscript
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Plan, Summary, previous_start, shows_document
-from creonowd.context.rules_layer import (
-    PreparedRules,
-    RedactedRules,
-    count_rules,
-    how_often,
-    mentioned_entities,
-    redact_rules,
-)
 from creonowd.context.source import (
     Failure,
     Source,
@@ -60,32 +61,26 @@ from creonowd.context.source import (
     wanted_sources,
 )
 from creonowd.context.stable_prefix import (
+    PreparedRules,
     PreparedSettings,
+    RedactedRules,
     RedactedSettings,
     SystemPrompt,
     SystemPromptInput,
+    count_rules,
     count_settings,
+    mention_counts,
+    mentioned_entities,
+    redact_rules,
     redact_settings,
     system_prompt,
 )
-from creonowd.context.story_spans import Untimely
+from creonowd.context.story_spans import UntimelyFragment
 from creonowd.context.text_tools import (
     CachingTokenizer,
     NotInMemoryError,
     TextTools,
     TokenizerFailedError,
-)
-from creonowd.context.units import (
-    MAX_INPUT_TOKENS,
-    UNIT_WORK,
-    RedactedFragments,
-    Unit,
-    count_fragments,
-    guard_characters,
-    guard_lengths,
-    redact_fragments,
-    refuse_input,
-    visible_ref,
 )
 from creonowd.context.user_content import (
     PinnedTexts,
@@ -98,7 +93,7 @@ from creonowd.context.user_content import (
     redact_pinned,
     trim_user_content,
 )
-from creonowd.context.window import Surroundings, surroundings_of
+from creonowd.context.window import Manuscript, Surroundings, surroundings_of
 from creonowd.errors import WarningCode, Wording
 from creonowd.model import Model
 from creonowd.text import count_line_ends, file_stem
@@ -225,7 +220,7 @@ async def assemble(
     composing = None if concurrency is None else concurrency.composing
     gathered = await gather(plan, wanted_sources(plan, sources), reading, tools.memory.answers)
     if _known_candidates(plan, gathered, tools) is None:
-        # It was searched for: others have a turn before it is composed, which takes as long again.
+        # Sources have searched just now: composing takes as long again, so others have a turn first.
         await lowlevel.checkpoint()
     try:
         return compose(plan, gathered, tools.within(QUICK_CHARACTERS))
@@ -279,7 +274,7 @@ def _compose(plan: Plan, everything: SourceResults, tools: TextTools) -> Assembl
 
 
 class KnownCandidates(NamedTuple):
-    """What was made of answers: what holds of them, and that counted."""
+    """What is kept of answers: the fragments that hold at the place, and their counts."""
 
     gathered: SourceResults
     counted: CountedCandidates
@@ -288,7 +283,7 @@ class KnownCandidates(NamedTuple):
 def _count_all(
     plan: Plan, everything: SourceResults, tools: TextTools
 ) -> tuple[SourceResults, CountedCandidates]:
-    """Redact and count everything; of answers that come again, only the document and the task."""
+    """Redact and count everything; if the answers are known, only the document and the task."""
     known = _known_candidates(plan, everything, tools)
     if known is not None:
         guard_lengths(input_fragments(plan), tools)
@@ -454,7 +449,7 @@ def trim(
         tools.spend(len(plan.document.text) // 16)
         mentions = tools.memory.mentions
         mentioned = mentioned_entities(rules.entities, plan.document.text, mentions)
-        often = how_often(rules.entities, plan.document.text, mentions)
+        often = mention_counts(rules.entities, plan.document.text, mentions)
         earlier = gathered.earlier
     given = SystemPromptInput(
         rules=gathered.fragments[Layer.RULES],
@@ -507,7 +502,7 @@ def summarise(
     }
 
 
-class DroppedUntimely(NamedTuple):
+class UntimelyDecisions(NamedTuple):
     """The decisions on what does not hold at a place, as they are kept between assemblies."""
 
     decisions: list[Decision]
@@ -518,16 +513,16 @@ class DroppedUntimely(NamedTuple):
         return 500 * (1 + len(self.decisions))
 
 
-def _drop_untimely(untimely: Sequence[Untimely], tools: TextTools) -> list[Decision]:
+def _drop_untimely(untimely: Sequence[UntimelyFragment], tools: TextTools) -> list[Decision]:
     """Record what does not hold at the author's place, redacted and counted like all else."""
     if not untimely:
         return []
     key = (tools.key, tuple(untimely))
-    dropped: DroppedUntimely | None = tools.memory.layers.peek(key)
+    dropped: UntimelyDecisions | None = tools.memory.layers.peek(key)
     if dropped is None:
         units = count_fragments(redact_fragments([one.fragment for one in untimely], tools), tools)
         pairs = zip(units, untimely, strict=True)
-        dropped = DroppedUntimely([drop(unit, one.rule) for unit, one in pairs])
+        dropped = UntimelyDecisions([drop(unit, one.rule) for unit, one in pairs])
         tools.memory.layers.put(key, dropped)
     return dropped.decisions
 
@@ -541,7 +536,7 @@ def _warnings(
 ) -> Iterator[Caution]:
     """Return the warnings of the plan, of the sources and of trimming."""
     for warning in (*plan.warnings, *gathered.warnings):
-        yield warning.with_clean_texts(lambda text: visible_ref(text, tools))
+        yield warning.with_redacted_texts(lambda text: visible_ref(text, tools))
     for summary in plan.skill.summaries:
         if summary not in gathered.summaries:
             yield Caution(

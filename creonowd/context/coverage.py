@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType, field
 from msgspec.structs import replace
 
 from creonowd.context.assemble import Assembly
-from creonowd.context.evidence import Decision
+from creonowd.context.candidates import Decision
 from creonowd.context.fragment import Action, FragmentKind, Rule
 from creonowd.context.language import WORD
 from creonowd.context.plan import Plan

@@ -9,7 +9,7 @@ from enum import StrEnum
 from msgspec import UNSET, UnsetType, field
 
 from creonowd.context.assemble import Assembly
-from creonowd.context.evidence import Decision
+from creonowd.context.candidates import Decision
 from creonowd.context.fragment import FragmentKind, Layer, Reason, Rule, rank_key
 from creonowd.context.plan import Need
 from creonowd.context.prompt_spans import PieceKind, kind_of

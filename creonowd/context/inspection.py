@@ -11,8 +11,8 @@ from msgspec.structs import asdict, replace
 
 from creonowd.context.assemble import Assembly
 from creonowd.context.budget import LARGEST_TOTAL, Allowances
+from creonowd.context.candidates import Decision, layer_content
 from creonowd.context.coverage import Coverage
-from creonowd.context.evidence import Decision, layer_content
 from creonowd.context.fragment import Action, Extent, Layer, Reason, Rule
 from creonowd.context.language import FRAMES
 from creonowd.context.prompt_spans import PieceKind, PromptText, kind_of
@@ -217,11 +217,11 @@ class InspectResult(Provenance):
 class InspectParts(Model):
     """What an inspection shows beside the decisions, as far as it was asked for.
 
-    `called` are the names of pieces and `why` the reasons of passages, by reference; `places` are
-    parts of documents as the client counts them.
+    `piece_names` are what an author calls pieces and `why` the reasons of passages, by reference;
+    `places` are parts of documents as the client counts them.
     """
 
-    called: Mapping[str, str] = {}
+    piece_names: Mapping[str, str] = {}
     why: Mapping[str, ScoreReasons] = {}
     places: Mapping[Extent, DocumentRange] = {}
     prompt: PromptText | UnsetType = UNSET
@@ -339,7 +339,7 @@ def _fragment(
     return FragmentDetail(
         source_ref=ref,
         kind=kind,
-        name=parts.called.get(ref, UNSET),
+        name=parts.piece_names.get(ref, UNSET),
         document=UNSET if extent is None else parts.places.get(extent, UNSET),
         why=parts.why.get(ref, UNSET) if is_passage else UNSET,
         content=decision.text,

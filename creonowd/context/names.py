@@ -195,7 +195,7 @@ def unambiguous_parts(names: Mapping[str, Sequence[str]]) -> NameParts:
     ambiguous: dict[str, tuple[str, ...]] = {}
     for part, characters in sorted(_claims(names).items()):
         if len([one for one in characters if part in names[one][1:]]) == 1:
-            # As an alias its author has said whose it is.
+            # One character's file declares it as an alias, so it is no guess.
             continue
         if len(characters) > 1:
             ambiguous[part] = tuple(sorted(characters))

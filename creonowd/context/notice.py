@@ -62,14 +62,14 @@ class Caution(Model, cache_hash=True):
             details=dict(self.details) or UNSET,
         )
 
-    def with_clean_texts(self, clean: Callable[[str], str]) -> "Caution":
-        """Return the same with every text cleaned, except for the catalogue's own."""
-        details = ((k, clean(v) if isinstance(v, str) else v) for k, v in self.details)
+    def with_redacted_texts(self, redact: Callable[[str], str]) -> "Caution":
+        """Return the same with every text redacted, except for the catalogue's own."""
+        details = ((k, redact(v) if isinstance(v, str) else v) for k, v in self.details)
         return replace(
             self,
             wording=self.wording
-            and (self.wording if _is_general(self) else Wording(*map(clean, self.wording))),
-            source_ref=self.source_ref and clean(self.source_ref),
+            and (self.wording if _is_general(self) else Wording(*map(redact, self.wording))),
+            source_ref=self.source_ref and redact(self.source_ref),
             details=tuple(details),
         )
 

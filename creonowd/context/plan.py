@@ -30,8 +30,8 @@ MAX_SYNOPSIS = 1000
 LONGEST_QUERY = 2000
 # How far before the end of the query a sentence may stand that is searched for by itself.
 REACH = 2000
-# The query moves in so many steps of the window at once, and after so many of its own it begins
-# anew: what was found for the one before is held only within them.
+# The query moves by so many steps of the window at once. What was found for the query before keeps
+# its place, except after every so many moves: then nothing is held.
 QUERY_STEPS, QUERIES = 4, 4
 CHUNK_LIMIT = 200
 MOST_SUMMARIES = 3

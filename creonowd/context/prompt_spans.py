@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import UNSET, UnsetType, field
 
 from creonowd.context.assemble import Assembly, PartName
-from creonowd.context.evidence import Decision, PromptPart, layer_parts
+from creonowd.context.candidates import Decision, PromptPart, layer_parts
 from creonowd.context.fragment import FragmentKind, Layer
 from creonowd.context.language import FRAMES
 from creonowd.context.result import CacheBreakPoint

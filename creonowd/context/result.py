@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from creonowd.context.assemble import Assembly, PartName, PromptPlace
 from creonowd.context.budget import CountCorrection
-from creonowd.context.evidence import EncodedPart, TrimEvidence, add_up, encode_part
+from creonowd.context.candidates import EncodedPart, TrimEvidence, add_up, encode_part
 from creonowd.context.fragment import DYNAMIC, Layer
 from creonowd.context.notice import Notice, show
 from creonowd.context.stable_prefix import PrefixChange, PrefixComparison

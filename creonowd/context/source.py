@@ -4,7 +4,8 @@ A source that fails, hangs or returns nonsense costs its own text and a warning,
 assembly. A fragment of another project ends the request.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple, Protocol
 
@@ -34,11 +35,12 @@ from creonowd.context.plan import (
     wants,
 )
 from creonowd.context.story_order import Story, StoryDocument, StoryPlace
-from creonowd.context.story_spans import Timely, Untimely, at_place, limit_threads
+from creonowd.context.story_spans import TimelyFragments, UntimelyFragment, at_place, limit_threads
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.text import file_stem
+from creonowd.threads import RoundCache
 
 MAX_TOKEN_COUNT = 10_000_000
 _FATAL = {ErrorCode.CONTEXT_SCOPE_VIOLATION, ErrorCode.CONTEXT_INPUT_TOO_LARGE}
@@ -119,42 +121,41 @@ NOTHING = SourceResult()
 
 
 class Source(Protocol):
-    """One place that text comes from, asked once per assembly."""
+    """One place that text comes from, asked once per assembly.
 
-    @property
-    def layer(self) -> Layer:
-        """The layer that its fragments belong to."""
-        ...
+    Every source has `fetch`. One that knows more before it is asked says so by the other three, and
+    an assembly takes no task, no trip to the disk or nothing at all for it.
+    """
 
-    @property
-    def name(self) -> str:
-        """What it is called in warnings and logs."""
-        ...
+    layer: Layer
+    """The layer that its fragments belong to."""
+    name: str
+    """What it is called in warnings and logs."""
+    need: Need
+    """The key of a skill's `context_rules` that asks for it."""
+    unavailable: Caution
+    """The warning for a prompt without its text."""
+    timeout_ms: int | None = None
+    """Its own deadline; None is the engine's."""
 
-    @property
-    def need(self) -> Need:
-        """The key of a skill's `context_rules` that asks for it."""
-        ...
-
-    @property
-    def unavailable(self) -> Caution:
-        """The warning for a prompt without its text."""
-        ...
-
-    @property
-    def timeout_ms(self) -> int | None:
-        """Its own deadline; None is the engine's."""
-        ...
-
+    @abstractmethod
     async def fetch(self, ask: SourceQuery) -> SourceResult:
-        """Return the fragments for one assembly; any exception means that there are none.
-
-        A source may also have `fetch_now`, which returns the same without waiting for anything,
-        or None if it has to wait. Then an assembly takes no task for it. And it may have
-        `revision`, which returns a value of all that its answers depend on beside the query, or
-        None if it cannot know that: as long as that is equal, so is the answer to an equal query.
-        """
+        """Return the fragments for one assembly; any exception means that there are none."""
         ...
+
+    def read_ahead(self, cache: RoundCache) -> None:
+        """Read what answers need, in the thread of a round and together with all others."""
+
+    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
+        """Return the same as `fetch` without waiting for anything; None if that has to wait."""
+        return None
+
+    def revision(self) -> Hashable | None:
+        """Return all that answers depend on beside the query; None if that cannot be known.
+
+        As long as it is equal, so is the answer to an equal query.
+        """
+        return None
 
 
 def wanted_sources(plan: Plan, sources: Iterable[Source]) -> list[Source]:
@@ -264,7 +265,7 @@ class KnownAnswers:
             self._facts.put(id(answer), (answer, facts))
         return facts
 
-    def joined(self, project_id: str, answers: "AnswersByLayer") -> "SourceResults | None":
+    def results(self, project_id: str, answers: "AnswersByLayer") -> "SourceResults | None":
         """Return these answers of a project put together, if they were before."""
         joined = self._joined.peek((project_id, *map(id, answers.stable)))
         known = None if joined is None else joined.dynamic.peek(tuple(map(id, answers.dynamic)))
@@ -333,7 +334,7 @@ class SourceResults(Model):
     fragments: dict[Layer, tuple[Fragment, ...]]
     timeless: frozenset[Layer] = frozenset()
     made: dict[Any, Any] | None = None
-    untimely: tuple[Untimely, ...] = ()
+    untimely: tuple[UntimelyFragment, ...] = ()
     states: tuple[tuple[str, str], ...] = ()
     left_out: tuple[Omission, ...] = ()
     warnings: tuple[Caution, ...] = ()
@@ -360,7 +361,7 @@ async def gather(
     asks = {layer: query_for(plan, layer) for layer in {source.layer for source in sources}}
     fetched = [_fetch_now(source, asks[source.layer]) for source in sources]
     by_layer = _by_layer(sources, fetched)
-    if (joined := known.joined(plan.project_id, by_layer)) is not None:
+    if (joined := known.results(plan.project_id, by_layer)) is not None:
         return joined
     answers = [
         None if one is None else _check_answer(one, source, known)
@@ -399,7 +400,7 @@ async def gather(
 
 
 def _by_layer(sources: Sequence[Source], fetched: Sequence[object]) -> AnswersByLayer:
-    """Part the texts of stable layers, which are the same everywhere, from all other answers."""
+    """Separate the texts of stable layers, which are the same everywhere, from other answers."""
     stable: list[object] = []
     dynamic: list[object] = []
     for source, one in zip(sources, fetched, strict=True):
@@ -410,11 +411,8 @@ def _by_layer(sources: Sequence[Source], fetched: Sequence[object]) -> AnswersBy
 
 def _fetch_now(source: Source, ask: SourceQuery) -> object | None:
     """Return the answer of a source that has it in memory; None if it has to be waited for."""
-    fetch_now: Callable[[SourceQuery], object] | None = getattr(source, "fetch_now", None)
-    if fetch_now is None:
-        return None
     try:
-        return fetch_now(ask)
+        return source.fetch_now(ask)
     except Exception as error:  # noqa: BLE001 - a source may fail in any way, the assembly in none
         return error
 
@@ -515,7 +513,7 @@ def in_time(plan: Plan, gathered: SourceResults) -> SourceResults:
     """Leave out what does not hold at the author's place in the story."""
     timely = {
         layer: (
-            Timely(fragments)
+            TimelyFragments(fragments)
             if layer in gathered.timeless
             else at_place(fragments, plan.story, plan.here)
         )

@@ -51,31 +51,33 @@ _MOST_NAMED = 3
 _SHOWN = Wording("{} of {} open threads shown", "未收的伏笔 {1} 条，示 {0} 条")
 
 
-class Untimely(NamedTuple):
+class UntimelyFragment(NamedTuple):
     """A candidate that does not hold at the cursor, and why."""
 
     fragment: Fragment
     rule: Rule
 
 
-class Timely(NamedTuple):
+class TimelyFragments(NamedTuple):
     """What holds at a place, what does not, and by `source_ref` where each piece stands in time."""
 
     fragments: tuple[Fragment, ...]
-    untimely: tuple[Untimely, ...] = ()
+    untimely: tuple[UntimelyFragment, ...] = ()
     states: tuple[tuple[str, str], ...] = ()
     warnings: tuple[Caution, ...] = ()
 
 
-def at_place(fragments: tuple[Fragment, ...], story: Story, here: StoryPlace | None) -> Timely:
+def at_place(
+    fragments: tuple[Fragment, ...], story: Story, here: StoryPlace | None
+) -> TimelyFragments:
     """Keep what holds at a place, each with the progressions that have begun there.
 
     Outside of the story there is no time: everything holds.
     """
     if not any(fragment.is_timed for fragment in fragments):
-        return Timely(fragments)
+        return TimelyFragments(fragments)
     kept: list[Fragment] = []
-    untimely: list[Untimely] = []
+    untimely: list[UntimelyFragment] = []
     states: list[tuple[str, str]] = []
     warnings: list[Caution] = []
     for fragment in fragments:
@@ -85,19 +87,23 @@ def at_place(fragments: tuple[Fragment, ...], story: Story, here: StoryPlace | N
         warnings += _doubts(fragment, story)
         rule = fragment.excluded or _rule(fragment, story, here)
         if rule is not None:
-            untimely.append(Untimely(fragment, rule))
+            untimely.append(UntimelyFragment(fragment, rule))
             states.append((fragment.source_ref, rule))
             continue
         begun, waiting = _stages(fragment, story, here)
         whole, replaced = _with_stages(fragment, begun)
         kept.append(whole)
-        untimely += [Untimely(_stage_fragment(fragment, one), Rule.NOT_YET) for one in waiting]
-        untimely += [Untimely(one, Rule.NO_LONGER) for one in replaced]
+        untimely += [
+            UntimelyFragment(_stage_fragment(fragment, one), Rule.NOT_YET) for one in waiting
+        ]
+        untimely += [UntimelyFragment(one, Rule.NO_LONGER) for one in replaced]
         states.append((fragment.source_ref, f"{len(begun)} begun"))
-    return Timely(tuple(kept), tuple(untimely), tuple(states), tuple(dict.fromkeys(warnings)))
+    return TimelyFragments(
+        tuple(kept), tuple(untimely), tuple(states), tuple(dict.fromkeys(warnings))
+    )
 
 
-def limit_threads(timely: Timely, story: Story) -> Timely:
+def limit_threads(timely: TimelyFragments, story: Story) -> TimelyFragments:
     """Keep the open threads that are pinned or due first; the cursor has no say in that."""
     threads = [one for one in timely.fragments if one.kind is FragmentKind.THREAD]
     if len(threads) <= MOST_THREADS:
@@ -120,9 +126,9 @@ def limit_threads(timely: Timely, story: Story) -> Timely:
         layer=Layer.SETTINGS,
         details=figures,
     )
-    return Timely(
+    return TimelyFragments(
         tuple(one for one in timely.fragments if one.source_ref not in left_out),
-        (*timely.untimely, *(Untimely(one, Rule.THREAD_LIMIT) for one in extra)),
+        (*timely.untimely, *(UntimelyFragment(one, Rule.THREAD_LIMIT) for one in extra)),
         timely.states,
         (*timely.warnings, warning),
     )

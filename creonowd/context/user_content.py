@@ -12,10 +12,19 @@ from typing import NamedTuple, NoReturn
 from msgspec.structs import replace
 
 from creonowd.context.budget import LARGEST_TOTAL
-from creonowd.context.evidence import Decision, drop, keep, keep_part, layer_tokens, of_layer
+from creonowd.context.candidates import (
+    MOST_NAMED,
+    Decision,
+    Unit,
+    drop,
+    keep,
+    keep_part,
+    layer_tokens,
+    of_layer,
+    visible_ref,
+)
 from creonowd.context.fragment import Fragment, Layer, Rule, Span, rank_key, reading_key
 from creonowd.context.language import TASK, ManuscriptLanguage, heading, title
-from creonowd.context.manuscript import Manuscript
 from creonowd.context.plan import (
     CHUNK_LIMIT,
     FAR_CHAPTERS,
@@ -26,8 +35,13 @@ from creonowd.context.plan import (
 )
 from creonowd.context.stable_prefix import SystemPrompt
 from creonowd.context.text_tools import RedactedText, TextTools
-from creonowd.context.units import MOST_NAMED, Unit, visible_ref
-from creonowd.context.window import DocumentWindow, Surroundings, fit_window, measure_window
+from creonowd.context.window import (
+    DocumentWindow,
+    Manuscript,
+    Surroundings,
+    fit_window,
+    measure_window,
+)
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
 from creonowd.text import file_stem
@@ -39,7 +53,8 @@ LATE_SHARE = 3
 LATE_TOKENS = 560
 # What the window leaves below the target changes with every letter; chunks get whole steps of it.
 ROOM_STEP = 256
-# A budget that is suggested is round. Rules that may have all of it leave no room to solve for.
+# A suggested budget is a multiple of this. It is computed as if Rules may have no more than this
+# share: with all of it no total would ever be enough.
 RAISE_STEP = 500
 MOST_RULES = 0.95
 # What passages may take of a long budget: they are the part of it that no cache holds for long.
@@ -317,7 +332,7 @@ def _fit_document(
 def _fit_window(
     plan: Plan, given: UserContentInput, room: int, least: int
 ) -> tuple[DocumentWindow, int | None]:
-    """Fit the window into a room; return also how much of Retrieved's does not move with it."""
+    """Fit the window into a room; return also the room of chunks that stays as the window moves."""
     allowances = plan.allowances
     if given.around is not None and plan.surrounding is None and given.chunks.units:
         share = min(allowances.share(Layer.IMMEDIATE), room - allowances.minimum(Layer.RETRIEVED))
@@ -331,7 +346,7 @@ def _fit_window(
 def _share_room(
     around: Surroundings, chunks: "RankedChunks", room: int, share: int, least: int
 ) -> tuple[DocumentWindow, int]:
-    """Fit a window that has no bound of its own beside chunks; return also what they get at least.
+    """Fit a window without a bound of its own beside chunks; return also the least room of those.
 
     The window first takes its share, then what the chunks leave. Where it cannot show all that
     lies before the cursor its share is kept for it, whatever lies after the cursor.
@@ -497,7 +512,7 @@ class RankedChunks:
         """Return the tokens of what `trim` keeps."""
         candidates, _ = self._candidates(window)
         parts = self._choose(candidates, RetrievedRoom(room), room)
-        return sum(self._tokens[row[0]] for rows in parts for row in self._shown(rows))
+        return sum(self._tokens[row[0]] for rows in parts for row in self._kept_rows(rows))
 
     def trim(
         self, room: RetrievedRoom, window: Span | None, firm: int | None = None
@@ -536,12 +551,12 @@ class RankedChunks:
         kept_free = max(unpinned // LATE_SHARE, min(unpinned, LATE_TOKENS))
         less = room._replace(tokens=room.tokens - kept_free)
         first, late = self._fill(early, less, min(firm, less.tokens))
-        in_order = self._shown(first)
-        again = [row[0] for row in self._hidden(first)]
+        in_order = self._kept_rows(first)
+        again = [row[0] for row in self._left_out_rows(first)]
         left = room.tokens - sum(self._tokens[row[0]] for row in (*in_order, *late))
         filled = self._fill([*answers, *again], room._replace(tokens=left), left)
-        behind = [row for rows in filled for row in self._shown(rows)]
-        in_order += [row for rows in filled for row in self._hidden(rows)]
+        behind = [row for rows in filled for row in self._kept_rows(rows)]
+        in_order += [row for rows in filled for row in self._left_out_rows(rows)]
         return in_order, late, behind
 
     def _candidates(self, window: Span | None) -> _ChunkChoice:
@@ -596,11 +611,11 @@ class RankedChunks:
                 has_gap = True
         return in_order, late
 
-    def _shown(self, rows: Iterable[_ChunkRow]) -> list[_ChunkRow]:
+    def _kept_rows(self, rows: Iterable[_ChunkRow]) -> list[_ChunkRow]:
         blank = self._blank
         return [row for row in rows if row[1] is None and row[0] not in blank]
 
-    def _hidden(self, rows: Iterable[_ChunkRow]) -> list[_ChunkRow]:
+    def _left_out_rows(self, rows: Iterable[_ChunkRow]) -> list[_ChunkRow]:
         blank = self._blank
         return [row for row in rows if row[1] is not None or row[0] in blank]
 

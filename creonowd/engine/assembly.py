@@ -8,7 +8,7 @@ plan with sources that have not changed has the answer that it had before. Sourc
 processes offer cannot say whether they have changed: an assembly that asks them is always made.
 """
 
-from collections.abc import AsyncGenerator, Callable, Generator, Hashable, Sequence
+from collections.abc import AsyncGenerator, Generator, Hashable, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Annotated, Any, NamedTuple
@@ -78,15 +78,22 @@ from creonowd.sources.document import (
 )
 from creonowd.sources.file_fragments import own_texts
 from creonowd.sources.project_files import outline_for
-from creonowd.sources.shared_reads import JOINT_SHARE, RoundCache, read_folders
 from creonowd.sources.synopsis import describe
 from creonowd.text import file_stem
+from creonowd.threads import NotKeptError, RoundCache
 from creonowd.tokens.tokenizer import ByteTokenizer
-from creonowd.workspace.creonow_tree import PROJECT_FILE, ProjectFile
+from creonowd.workspace.creonow_tree import (
+    JOINT_SHARE,
+    PROJECT_FILE,
+    FolderReader,
+    ProjectFile,
+)
 from creonowd.workspace.documents import Buffer, DocumentId
 from creonowd.workspace.projects import Project
 
 LONGEST_NAME = 256
+# A text of so many code points is handled on the event loop.
+QUICK = 200_000
 MOST_PINS = 50
 NO_SAMPLING = Sampling()
 
@@ -249,11 +256,9 @@ def _answer_key(prepared: Preparation) -> Hashable | None:
     plan, tools, target = prepared.plan, prepared.tools, prepared.target
     revisions: list[Hashable] = []
     for source in wanted_sources(plan, prepared.sources):
-        revision: Callable[[], Hashable | None] | None = getattr(source, "revision", None)
-        current = None if revision is None else revision()
-        if current is None:
+        if (revision := source.revision()) is None:
             return None
-        revisions.append(current)
+        revisions.append(revision)
     return (plan, target, tools.key, tools.tokenizer.exact, tuple(revisions))
 
 
@@ -471,7 +476,7 @@ async def _read_disk(call: _Call, sources: Sequence[Source]) -> DiskState | None
     costs only itself.
     """
     session, project, request, what_if = call
-    synced = await session.documents.synced(session.peer, project.project_id)
+    synced = await session.documents.find_all_synced(session.peer, project.project_id)
     open_texts = session.chapters.open_texts(project)
     if what_if.text is not None:
         synced[request.document_id] = Buffer.of(what_if.text)
@@ -481,23 +486,29 @@ async def _read_disk(call: _Call, sources: Sequence[Source]) -> DiskState | None
             return synced.get(document_id) or cache.once(
                 ("document", document_id),
                 lambda: session.documents.read_now(project, document_id, listed),
+                # Another document may be reached through a link, or be one that is not watched.
+                lambda buffer: document_id in listed and _is_quick(buffer),
+                lambda buffer: buffer.memory if isinstance(buffer, Buffer) else 0,
             )
 
-        listed = session.chapters.listed_now(project, cache.once)
+        listed = session.chapters.listed_now(project, cache)
         skill = _read_skill_now(call, cache)
         rules = None if skill.entry is None else skill.entry.skill.context_rules
         for source in sources:
-            read_ahead: Callable[[RoundCache], None] | None = getattr(source, "read_ahead", None)
-            if read_ahead is not None and wants(rules, source.need):
-                read_ahead(cache)
-        budget = cache.once("budget", lambda: session.budgets.effective_now(project.project_id))
+            if wants(rules, source.need):
+                source.read_ahead(cache)
+        budget = cache.once(
+            "budget",
+            lambda: session.budgets.effective_now(project.project_id),
+            lambda budget: not budget.warnings,
+        )
         texts, located = open_texts, None
         if what_if.text is not None or request.selection is not None or wants_document(rules):
             buffer = buffer_of(request.document_id)
             located = document_at(buffer, _position(request), utf16=session.peer.utf16)
             if isinstance(buffer, Buffer):
                 texts = open_texts | {request.document_id: buffer.text}
-        story = session.chapters.read_now(project, texts, cache.once)
+        story = session.chapters.read_now(project, texts, cache)
         before = _chapter_before(_with_changes(call, budget), rules, located, story)
         previous = None if before is None else buffer_of(before)
         return DiskState(
@@ -506,21 +517,29 @@ async def _read_disk(call: _Call, sources: Sequence[Source]) -> DiskState | None
             located=located,
             story=story,
             previous=_document_at_start(previous, before, utf16=session.peer.utf16),
-            outline=_outline(session, project, rules, located),
+            outline=_outline(call, rules, located, cache),
             own_texts=_own_texts(call, skill.project_file, located, cache),
         )
 
+    if all(len(text) <= QUICK for text in open_texts.values()) and all(
+        map(_is_quick, synced.values())
+    ):
+        with suppress(NotKeptError, DaemonError, OSError):
+            if (kept := session.engine.kept(project)) is not None:
+                return read(kept)
     seconds = JOINT_SHARE * session.settings.source_timeout_ms / 1000
     with suppress(DaemonError, OSError):
         return await session.engine.rounds.read(project.root, object(), read, seconds)
     return None
 
 
+def _is_quick(buffer: Buffer | DaemonError) -> bool:
+    """Return whether a document could be read, and is handled in no time."""
+    return isinstance(buffer, Buffer) and buffer.length <= QUICK
+
+
 def _outline(
-    session: Session,
-    project: Project,
-    rules: ContextRules | None,
-    located: LocatedDocument | None,
+    call: _Call, rules: ContextRules | None, located: LocatedDocument | None, cache: RoundCache
 ) -> str:
     """Return what the outline says of a chapter that is not begun yet; blocks its thread."""
     document = None if located is None else located.document
@@ -528,7 +547,8 @@ def _outline(
         return ""
     if not wants(rules, Need.OUTLINE) or not wants(rules, Need.RETRIEVAL):
         return ""
-    return outline_for(session.tree, project, file_stem(document.source_ref))
+    tree, project, name = call.session.tree, call.project, file_stem(document.source_ref)
+    return cache.once(("outline", name), lambda: outline_for(tree, project, name))
 
 
 def _own_texts(
@@ -539,8 +559,12 @@ def _own_texts(
     if _clear_language(file, document) is not None:
         return None
     with suppress(DaemonError):
-        folders = read_folders(cache, call.session.tree, call.project)
-        return cache.once("own texts", lambda: own_texts(folders.folder))
+        folders = FolderReader(call.session.tree, call.project, cache)
+        return cache.once(
+            "own texts",
+            lambda: own_texts(folders.folder),
+            lambda _texts: not folders.has_problems,
+        )
     return ()
 
 
@@ -643,9 +667,19 @@ def _read_skill_now(call: _Call, cache: RoundCache) -> SkillRead:
     session, project, skill_id = call.session, call.project, call.request.skill_id
     entry = None
     if skill_id is not None:
-        entry = cache.once(("skill", skill_id), lambda: session.skills.find_now(skill_id, project))
+        # The id may be one in which a secret is hidden.
+        entry = cache.once(
+            ("skill", skill_id, session.redactor.revision),
+            lambda: session.skills.find_now(skill_id, project),
+            lambda entry: entry is None or not entry.faults,
+        )
     read_file = session.tree.read_project_file_now
-    return SkillRead(entry, cache.once("project file", lambda: read_file(project.root)))
+    file = cache.once(
+        "project file",
+        lambda: read_file(project.root),
+        lambda file: file is not None,
+    )
+    return SkillRead(entry, file)
 
 
 async def _read_previous(session: Session, project: Project, before: str | None) -> Document | None:

@@ -65,7 +65,7 @@ class BuiltTurn(NamedTuple):
     context: TurnContext
 
 
-class Counting(NamedTuple):
+class CountInfo(NamedTuple):
     """How counts relate to the model's own, and what real runs taught about that."""
 
     kind: CountKind
@@ -92,7 +92,7 @@ async def build_context(session: Session, params: BuildContext) -> BuildResult:
         turn = await _build(session, params, history, law, tools)
     except TokenizerFailedError:
         turn = await _build(session, params, history, law, tools.with_tokenizer(ByteTokenizer()))
-    return await call_in_thread(_result, session, params, turn, Counting(kind, correction))
+    return await call_in_thread(_result, session, params, turn, CountInfo(kind, correction))
 
 
 async def _text_tools(
@@ -170,7 +170,7 @@ async def _archive(session: Session, params: BuildContext, covers: int) -> str:
 
 async def _observations(session: Session, params: BuildContext, history: History) -> dict[str, str]:
     """Read the full results of the unfinished round, by ref; one that is gone is skipped."""
-    if not history.rounds or history.rounds[-1].finished:
+    if not history.rounds or history.rounds[-1].is_finished:
         return {}
     key = ConversationKey(params.project_id, params.conversation_id)
     found: dict[str, str] = {}
@@ -214,7 +214,7 @@ async def _with_model_summary(
 
 
 def _result(
-    session: Session, params: BuildContext, turn: BuiltTurn, counting: Counting
+    session: Session, params: BuildContext, turn: BuiltTurn, counting: CountInfo
 ) -> BuildResult:
     kind = counting.kind if turn.tools.tokenizer.exact else CountKind.APPROXIMATE
     context, draft = turn.context, turn.context.draft

@@ -160,7 +160,7 @@ async def summarise_story(session: Session, params: SummariseStory) -> Summarise
         report_progress({"done": len(todo), "documents": len(todo)})
     if not params.dry_run:
         await session.summaries.store.clean(project, [one.digest for one in story.documents])
-    provider = session.ai.get(session.ai.chosen).provider if by_model else ""
+    provider = session.ai.get(session.ai.chosen_name).provider if by_model else ""
     return SummariseResult(
         origin=SummaryOrigin.MODEL if by_model else SummaryOrigin.EXTRACT,
         documents=done,
@@ -262,7 +262,7 @@ async def _summarise(session: Session, project: Project, work: _Work) -> None:
     """Make one summary and keep it under the text that it is of."""
     summaries = session.summaries
     if not work.calls:
-        names = (await session.sources.entities(project).all()).names
+        names = (await session.sources.entities(project).get()).names
         texts = summaries.open_texts(project)
         made = await to_thread.run_sync(
             summaries.extract, project, work.document, texts, names, abandon_on_cancel=True

@@ -14,8 +14,8 @@ from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import asdict, replace
 
+from creonowd.context.candidates import Decision
 from creonowd.context.coverage import DocumentText, chapter_number, chapter_title
-from creonowd.context.evidence import Decision
 from creonowd.context.explanation import (
     AT_LINE,
     CAUSE_SENTENCES,

@@ -9,8 +9,8 @@ from creonowd.redaction import Redactor
 from creonowd.retrieval.project_index import Indexes
 from creonowd.sources.hosts import Hosts
 from creonowd.tokens import Tokenizers
+from creonowd.tokens.tables import FOLDER as OWN_TABLES
 from creonowd.tokens.tables import KNOWN
-from creonowd.tokens.user_tables import FOLDER as OWN_TABLES
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.projects import Projects
 from creonowd.workspace.watcher import MAX_FOLDERS, Watcher
@@ -110,7 +110,7 @@ def _failing_sources(sources: dict[str, str]) -> Trouble | None:
     names = ", ".join(f"{name} ({reason})" for name, reason in sorted(sources.items()))
     return Trouble(
         reason=Wording(
-            f"host sources failed repeatedly and are left alone for a while: {names}",
+            f"host sources failed repeatedly and are not asked for a while: {names}",
             f"宿主数据源屡次出错，暂不询问：{names}",
         ),
         remedy=Wording(
@@ -145,7 +145,7 @@ def _projects_cut_short(
         (project, text)
         for project, cautions in sorted(left_out.items())
         for one in cautions
-        if (text := one.with_clean_texts(clean).wording) is not None
+        if (text := one.with_redacted_texts(clean).wording) is not None
     ]
     return Trouble(
         reason=Wording(

@@ -12,8 +12,8 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from creonowd.context.assemble import Assembly
+from creonowd.context.candidates import Decision
 from creonowd.context.coverage import Coverage, DocumentText, chapter_title, coverage
-from creonowd.context.evidence import Decision
 from creonowd.context.fragment import Extent, Layer
 from creonowd.context.inspection import DocumentRange, InspectParts, NameMention, ScoreReasons
 from creonowd.context.prompt_spans import PieceKind, Positions, PromptText, kind_of, prompt_text
@@ -23,7 +23,7 @@ from creonowd.engine.assembly import ClientAssembly
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, Language
 from creonowd.redaction import Redactor
-from creonowd.retrieval.query import terms_of
+from creonowd.retrieval.ranking import terms_of
 from creonowd.sources.characters import note_heading
 from creonowd.sources.passage_source import reasons
 from creonowd.storage import front_matter
@@ -72,8 +72,8 @@ async def inspection_parts(
     if ShownPart.PROMPT in asked:
         prompt = prompt_text(assembly, break_points(assembly, result.target.model), positions)
     return InspectParts(
-        called=piece_names(session.redactor, assembly),
-        why=await _why(session, project, assembly) if ShownPart.WHY in asked else {},
+        piece_names=piece_names(session.redactor, assembly),
+        why=await _passage_reasons(session, project, assembly) if ShownPart.WHY in asked else {},
         places=places,
         prompt=prompt,
         coverage=covered,
@@ -99,7 +99,7 @@ async def document_texts(
     session: Session, project: Project, assembly: Assembly
 ) -> dict[str, DocumentText]:
     """Return the documents of the story by path, each as the assembly could have seen it."""
-    synced = await session.documents.synced(session.peer, project.project_id)
+    synced = await session.documents.find_all_synced(session.peer, project.project_id)
     return await to_thread.run_sync(_read_texts, session, project, assembly, synced)
 
 
@@ -174,7 +174,9 @@ def _name(decision: Decision, kind: PieceKind, titles: Mapping[str, str]) -> str
     return fragment.title or titles.get(path) or next(iter(heading), "") or file_stem(path)
 
 
-async def _why(session: Session, project: Project, assembly: Assembly) -> dict[str, ScoreReasons]:
+async def _passage_reasons(
+    session: Session, project: Project, assembly: Assembly
+) -> dict[str, ScoreReasons]:
     """Return by reference why the passages were found, without secrets."""
     passages, entities = session.sources.passages, session.sources.entities(project)
     ask = query_for(assembly.plan, Layer.RETRIEVED)
@@ -203,7 +205,7 @@ async def _names(session: Session, project: Project, assembly: Assembly) -> list
     if document is None:
         return []
     entities = session.sources.entities(project)
-    cards = (await entities.all()).cards
+    cards = (await entities.get()).cards
     bearers = {name: ref for ref, names in reversed(cards) for name in names}
     is_kept: dict[str, bool] = {}
     for decision in assembly.decisions():

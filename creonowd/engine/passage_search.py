@@ -16,8 +16,7 @@ from creonowd.logs import log_redaction
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import RedactionEvidence, Redactor
 from creonowd.retrieval.project_index import IndexProgress, ProjectIndex
-from creonowd.retrieval.query import terms_of
-from creonowd.retrieval.ranking import RankedPassage, source_ref
+from creonowd.retrieval.ranking import RankedPassage, source_ref, terms_of
 from creonowd.rpc.requests import report_progress
 from creonowd.sources.document import LocatedDocument, Position, open_document
 from creonowd.sources.passage_source import (
@@ -118,7 +117,7 @@ async def retrieve_context(session: Session, params: RetrieveContext) -> Retriev
     passages, evidence = await _passages(session, project, search, explained)
     indexing = () if explained.complete else (caution(WarningCode.RETRIEVAL_INDEXING),)
     named = (
-        w.with_clean_texts(lambda text: session.redactor.redact(text).text)
+        w.with_redacted_texts(lambda text: session.redactor.redact(text).text)
         for w in (*located.warnings, *index.left_out)
     )
     warnings, notices = show((*named, *indexing), session.connection.language)

@@ -41,10 +41,10 @@ from creonowd.settings import Settings
 from creonowd.skills.library import Library, LibraryEntry
 from creonowd.sources.extractive_summary import ExtractStore
 from creonowd.sources.hosts import Hosts
+from creonowd.sources.kept_reads import KeptReads
 from creonowd.sources.project_files import ProjectSources
-from creonowd.sources.shared_reads import TOGETHER, ReadRounds, SharedReads
 from creonowd.sources.synopsis import Chapters, ChapterSummaries
-from creonowd.threads import LoopTurns
+from creonowd.threads import TOGETHER, KeptOnly, LoopTurns, ReadRounds, SharedReads
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets, Corrections
 from creonowd.workspace.chats import Chats
@@ -182,12 +182,17 @@ class Engine:
     memory: Memory = field(default_factory=Memory)
     prefixes: PrefixMemory = field(default_factory=PrefixMemory)
     rounds: ReadRounds = field(default_factory=ReadRounds)
+    kept_reads: KeptReads | None = None
     turns: LoopTurns = field(default_factory=lambda: LoopTurns(TOGETHER))
     budget_reads: SharedReads[Budget] = field(default_factory=SharedReads[Budget])
     skill_reads: SharedReads[SkillRead] = field(default_factory=SharedReads[SkillRead])
     seen_once: SeenOnce = field(default_factory=SeenOnce)
     answers: Memo[Hashable, Any] = field(default_factory=_answers)
     concurrency: Concurrency = field(default_factory=_concurrency)
+
+    def kept(self, project: Project) -> KeptOnly | None:
+        """Return what was read of a project before, if nothing has changed there by now."""
+        return None if self.kept_reads is None else self.kept_reads.peek(project.root)
 
     def sources_of(self, project: Project) -> list[Source]:
         """Return all sources of a project."""
@@ -294,7 +299,7 @@ class Session:
 def may_inspect(session: Session) -> bool:
     """Return whether a connection may look into prompts: an owner that debugs, or has a page's token."""
     owner = session.peer.role is Role.OWNER
-    return owner and (session.settings.debug or session.connection.inspects)
+    return owner and (session.settings.debug or session.connection.may_inspect)
 
 
 class InConversation(Params):

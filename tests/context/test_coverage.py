@@ -71,7 +71,7 @@ def test_the_ranges_of_a_document_lie_side_by_side_and_cover_it(
         assert all(one.start < one.end for one in document.ranges)
 
 
-def test_what_is_seen_left_out_never_looked_at_and_to_come_is_told_apart() -> None:
+def test_what_is_seen_left_out_never_looked_at_and_to_come_has_its_own_state() -> None:
     text = LONG * 300
     near, far = (
         passage("chapters/03.md", text, 11, 66, 0.9),

@@ -15,12 +15,17 @@ from creonowd.context.inspection import InspectMeta, inspect
 from creonowd.context.language import CHINESE, heading, title
 from creonowd.context.names import Mentions
 from creonowd.context.result import AssembleResult, ModelTarget, answer, encode_answer
-from creonowd.context.rules_layer import mentioned_entities
-from creonowd.context.stable_prefix import Change, PrefixChange, PrefixComparison, first_change
+from creonowd.context.stable_prefix import (
+    Change,
+    PrefixChange,
+    PrefixComparison,
+    first_change,
+    mention_counts,
+)
 from creonowd.context.text_tools import TextTools
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.messages import encode
-from testing.fuzz import often
+from testing.fuzz import scaled_examples
 from tests.context.worlds import (
     REDACTOR,
     SECRET,
@@ -35,7 +40,7 @@ from tests.context.worlds import (
 )
 from tests.tokens.vocabulary import ENCODINGS, tokenizer
 
-few = often(0.5)
+few = scaled_examples(0.5)
 WINDOW_RULES = {Rule.WINDOW, Rule.SKILL_WINDOW}
 
 
@@ -89,7 +94,7 @@ def test_every_candidate_is_accounted_for_and_the_tokens_add_up(world: World) ->
 @few
 @given(world=worlds(), data=st.data())
 def test_nothing_dynamic_reaches_the_stable_prefix(world: World, data: st.DataObject) -> None:
-    """Over the Rules line the set of entities that the document mentions may, and only that."""
+    """Over the Rules line it may matter whom the document mentions and about how often; no more."""
     other = replace(
         world,
         **data.draw(moments(data.draw(prose))),
@@ -388,8 +393,8 @@ def cursor_of(world: World) -> int:
     return document.cursor
 
 
-def mentions_of(world: World) -> frozenset[str]:
-    return mentioned_entities(world.rules, world.text, Mentions())
+def mentions_of(world: World) -> tuple[tuple[str, int], ...]:
+    return mention_counts(world.rules, world.text, Mentions())
 
 
 def redacted_text(text: str) -> str:

@@ -27,7 +27,7 @@ def test_a_model_with_room_changes_nothing() -> None:
     assert fit_to_model(USUAL, window=128_000) == fit_to_model(USUAL) == USUAL
 
 
-def test_a_smaller_window_is_said_and_every_layer_yields() -> None:
+def test_a_smaller_window_is_reported_and_every_layer_yields() -> None:
     fitted = fit_to_model(USUAL, window=4096)
 
     (warning,) = fitted.warnings

@@ -67,11 +67,11 @@ def test_every_text_but_the_catalogues_is_cleaned() -> None:
         details=(("host", "secret"), ("lines", 3)),
     )
 
-    cleaned = given.with_clean_texts(lambda text: text.replace("secret", "***"))
+    cleaned = given.with_redacted_texts(lambda text: text.replace("secret", "***"))
 
     assert "secret" not in str(cleaned)
     assert cleaned.details == (("host", "***"), ("lines", 3))
-    assert caution(WarningCode.RAG_UNAVAILABLE).with_clean_texts(lambda _: "") == caution(
+    assert caution(WarningCode.RAG_UNAVAILABLE).with_redacted_texts(lambda _: "") == caution(
         WarningCode.RAG_UNAVAILABLE
     )
 

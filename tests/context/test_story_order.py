@@ -350,7 +350,7 @@ def test_a_name_bears_the_number_of_its_chapter(name: str, chapter: int | None) 
     assert (found and found.value) == chapter
 
 
-def test_the_number_of_a_volume_is_told_from_that_of_a_chapter() -> None:
+def test_the_number_of_a_volume_is_not_taken_for_that_of_a_chapter() -> None:
     volume = volume_of("Book Two, Chapter 3")
 
     assert volume is not None

@@ -7,7 +7,7 @@ import pytest
 from creonowd.context.fragment import Fragment, Layer, Rule, Stage
 from creonowd.context.story_order import StoryDocument, StoryHeading, StoryPlace, arrange
 from creonowd.context.story_spans import (
-    Timely,
+    TimelyFragments,
     at_place,
     bounds,
     declared_stages,
@@ -53,16 +53,16 @@ def piece(text: str = "真相", since: str = "", until: str = "", **more: object
     )
 
 
-def at(chapter: int | None, *fragments: Fragment, offset: int = 0) -> Timely:
+def at(chapter: int | None, *fragments: Fragment, offset: int = 0) -> TimelyFragments:
     here = None if chapter is None else StoryPlace(chapter - 1, offset)
     return at_place(fragments, STORY, here)
 
 
-def texts(timely: Timely) -> list[str]:
+def texts(timely: TimelyFragments) -> list[str]:
     return [fragment.text for fragment in timely.fragments]
 
 
-def rules(timely: Timely) -> list[tuple[str, Rule]]:
+def rules(timely: TimelyFragments) -> list[tuple[str, Rule]]:
     return [(one.fragment.source_ref, one.rule) for one in timely.untimely]
 
 

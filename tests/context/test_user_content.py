@@ -10,10 +10,9 @@ from msgspec import structs
 
 from creonowd.context.assemble import Assembly, compose
 from creonowd.context.budget import BudgetKind, usual_profile
-from creonowd.context.evidence import Decision
+from creonowd.context.candidates import Decision, Unit
 from creonowd.context.fragment import Fragment, FragmentKind, Layer, Place, Rule, Span
 from creonowd.context.plan import CHUNK_LIMIT, FAR_CHAPTERS, NEAR_CHAPTERS
-from creonowd.context.units import Unit
 from creonowd.context.user_content import RankedChunks, RetrievedRoom, trim_chapters
 from creonowd.text import common_prefix
 from testing.novels import SECRET
@@ -293,15 +292,15 @@ def story_units(lengths: list[int]) -> list[Unit]:
     """Return chapters as a source offers them for a long budget: a line each, and their texts."""
     starts = [sum(lengths[:n]) for n in range(len(lengths))]
     lines = "\n".join(f"- 第{n}章：出发。" for n in range(len(lengths)))
-    far = told(lines, "synopsis", Place(FAR_CHAPTERS))
+    far = synopsis_unit(lines, "synopsis", Place(FAR_CHAPTERS))
     whole = [
-        told("雨" * length, f"第{n}章.md", Place(NEAR_CHAPTERS, "", start))
+        synopsis_unit("雨" * length, f"第{n}章.md", Place(NEAR_CHAPTERS, "", start))
         for n, (length, start) in enumerate(zip(lengths, starts, strict=True))
     ]
     return [far, *whole]
 
 
-def told(text: str, ref: str, place: Place) -> Unit:
+def synopsis_unit(text: str, ref: str, place: Place) -> Unit:
     fragment = Fragment(
         layer=Layer.RETRIEVED,
         source="synopsis",
@@ -322,7 +321,7 @@ def rendered_story(lengths: list[int], room: int) -> str:
     lengths=st.lists(st.integers(1, 900), min_size=1, max_size=12),
     room=st.integers(-5, 4000),
 )
-def test_each_chapter_of_a_long_story_is_told_once_and_within_its_room(
+def test_each_chapter_of_a_long_story_is_kept_once_and_within_its_room(
     lengths: list[int], room: int
 ) -> None:
     """By its text, or by its line; only lines may be missing, the earliest first."""

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from creonowd.context.assemble import Assembly, compose
 from creonowd.context.budget import BudgetProfile, LayerBudget, LayerBudgets, allowances_of
+from creonowd.context.candidates import Unit, count_fragments, redact_fragments
 from creonowd.context.fragment import ConstraintOrigin, Fragment, FragmentKind, Layer, Place, Span
 from creonowd.context.plan import ContextRules, Plan, SkillNeeds, Task, place
 from creonowd.context.source import SourceResults
 from creonowd.context.text_tools import Memory, TextTools
-from creonowd.context.units import Unit, count_fragments, redact_fragments
 from creonowd.redaction import Redactor
 from creonowd.tokens import Tokenizer
 from creonowd.tokens.tokenizer import PendingCounts, count_on_demand

@@ -1,5 +1,6 @@
 """The same request is answered from what was made before, and every change is seen at once."""
 
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from creonowd.context.fragment import Layer
 from creonowd.context.source import SourceResult
 from creonowd.engine.services import Session
+from creonowd.settings import Settings
 from testing.clients import Client
 from testing.novels import Novel, make_novel
 from testing.sources import InMemorySource, piece
@@ -50,6 +52,62 @@ async def settled(novel: Novel, session: Session, **changes: Any) -> dict[str, A
         while not len(session.engine.answers):
             result = await assemble(novel, **changes)
         return result
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone reports changes in time")
+async def test_where_nothing_changed_no_file_is_looked_at(
+    novel: Novel, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await settled(novel, session)
+    began = await again_quickly(novel, session)
+
+    def fail(*_: Any) -> None:
+        raise AssertionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session.tree, "read_all_now", fail)
+        patch.setattr(session.skills, "find_now", fail)
+        patch.setattr(session.budgets, "effective_now", fail)
+        # A busy machine may need so long that everything is looked at again.
+        second = await assemble(novel) if session.clock.monotonic() - began < 0.5 else first
+
+    assert first["prompt"] == second["prompt"]
+    assert first["warnings"] == second["warnings"]
+
+
+async def again_quickly(novel: Novel, session: Session) -> float:
+    """Assemble until what was read is kept; return the time."""
+    (project,) = await session.projects.list()
+    with anyio.fail_after(PATIENCE):
+        while True:
+            began = session.clock.monotonic()
+            await assemble(novel)
+            if session.engine.kept(project) is not None:
+                return began
+
+
+@pytest.mark.parametrize("daemon_settings", [Settings(e2e=True, warm_up=False, quick_checks=False)])
+async def test_a_daemon_without_quick_checks_keeps_nothing_that_it_read(
+    novel: Novel, session: Session
+) -> None:
+    (project,) = await session.projects.list()
+
+    await settled(novel, session)
+
+    assert session.engine.kept(project) is None
+
+
+async def test_a_file_that_cannot_be_used_counts_as_soon_as_it_is_mended(novel: Novel) -> None:
+    place = novel.root / ".creonow/settings/世界观.md"
+
+    for _ in range(3):
+        place.write_text("---\nfrom: [1\n---\n海港。", encoding="utf-8")
+        broken = await assemble(novel)
+        place.write_text("内陆。", encoding="utf-8")
+        mended = await assemble(novel)
+
+        assert "SETTINGS_UNAVAILABLE" in str(broken["warnings"])
+        assert "内陆" in mended["prompt"]
 
 
 async def test_the_same_request_has_the_same_answer(novel: Novel, session: Session) -> None:
@@ -172,6 +230,36 @@ async def test_a_failure_is_not_repeated_from_memory(novel: Novel, session: Sess
 
     assert any("CONSTRAINTS_UNAVAILABLE" in warning for warning in broken["warnings"])
     assert not any("CONSTRAINTS_UNAVAILABLE" in warning for warning in mended["warnings"])
+
+
+async def test_a_folder_that_cannot_be_read_costs_its_sources_only(novel: Novel) -> None:
+    folder = novel.root / ".creonow" / "characters"
+    (folder / "林远.md").unlink()
+    folder.rmdir()
+    folder.write_text("in the way", "utf-8")
+
+    found = await assemble(novel)
+
+    assert "短句为主" in found["prompt"]
+    assert any("CHARACTERS_UNAVAILABLE" in warning for warning in found["warnings"])
+
+
+async def test_without_an_index_the_passages_are_missing_only(
+    client: Client, session: Session, tmp_path: Path
+) -> None:
+    (session.user_data / "retrieval").write_text("in the way", "utf-8")
+    files = {"01.md": FIRST, "02.md": SECOND}
+    made = await make_novel(client, tmp_path / "unindexed", files)
+    await assemble(made)
+    index = session.indexes.of(await session.projects.find(made.project_id))
+    with anyio.fail_after(PATIENCE):
+        while index.problem is None:
+            await index.step(after=index.steps)
+
+    found = await assemble(made)
+
+    assert "林远坐下了" in found["prompt"]
+    assert any("RAG_UNAVAILABLE" in warning for warning in found["warnings"])
 
 
 class _Provider:

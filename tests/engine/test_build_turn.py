@@ -328,7 +328,7 @@ async def test_bad_budgets_and_empty_input_are_refused(chat: Chat) -> None:
 
 
 async def play(session: Session, *steps: ScriptedAnswer) -> Fake:
-    fake = await session.ai.open_provider(session.ai.chosen)
+    fake = await session.ai.open_provider(session.ai.chosen_name)
     assert isinstance(fake, Fake)
     fake.play(Script(steps=steps))
     return fake
