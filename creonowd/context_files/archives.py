@@ -16,8 +16,12 @@ from creonowd.storage.safe_folder import MAX_NAME, problem_with_name
 from creonowd.threads import in_thread
 
 if TYPE_CHECKING:
-    from creonowd.context_files.archive_export import ArchiveProgress, ExportResult, ReportProgress
-    from creonowd.context_files.archive_import import ImportResult
+    from creonowd.context_files.archive_format import (
+        ArchiveProgress,
+        ExportResult,
+        ImportResult,
+        ReportProgress,
+    )
     from creonowd.context_files.record_store import NewRounds
 
 _SECONDS_BETWEEN_REPORTS = 0.1
@@ -27,7 +31,7 @@ async def export_conversation(
     files: ContextFiles, conversation: ConversationKey, path: str, rounds: bytes | None
 ) -> "ExportResult":
     """Pack a conversation into an archive at an absolute path, replacing only one of ours."""
-    from creonowd.context_files import archive_export
+    from creonowd.context_files import archive_format
 
     target = _absolute(path)
     folder = await files.run(files.store.find, *conversation)
@@ -39,7 +43,7 @@ async def export_conversation(
     await files.run(check_target, target)
     report = _reporter(files.store.clock)
     return await in_thread(
-        lambda stop: archive_export.export(
+        lambda stop: archive_format.export(
             folder, target, stop, report, rounds, check_target=check_target
         )
     )
@@ -47,10 +51,10 @@ async def export_conversation(
 
 async def conversation_in(files: ContextFiles, path: str) -> str:
     """Return the id of the conversation that an archive at an absolute path holds."""
-    from creonowd.context_files import archive_import
+    from creonowd.context_files import archive_format
 
     limit = files.settings.context_import_max_bytes
-    return await files.run(archive_import.conversation_in, _absolute(path), limit)
+    return await files.run(archive_format.conversation_in, _absolute(path), limit)
 
 
 async def import_conversation(
@@ -60,11 +64,11 @@ async def import_conversation(
     new_rounds: Callable[[bytes], "NewRounds | None"],
 ) -> "ImportResult":
     """Import an archive at an absolute path into a conversation, all of it or nothing."""
-    from creonowd.context_files import archive_import
+    from creonowd.context_files import archive_format
 
     source = _absolute(path)
-    target = archive_import.ImportTarget(*conversation)
-    rules = archive_import.ImportRules(
+    target = archive_format.ImportTarget(*conversation)
+    rules = archive_format.ImportRules(
         files.settings.context_import_max_bytes,
         files.recipes.check,
         files.views.visible_text,
@@ -72,7 +76,7 @@ async def import_conversation(
     )
     report = _reporter(files.store.clock)
     return await in_thread(
-        lambda stop: archive_import.import_archive(
+        lambda stop: archive_format.import_archive(
             files.store, target, source, rules, stop=stop, report=report
         )
     )
@@ -102,7 +106,7 @@ def _has_status(path: Path) -> bool:
 
 def _check_target(path: Path, max_bytes: int) -> None:
     """Refuse to write an archive over anything but an archive of ours."""
-    from creonowd.context_files import archive_import
+    from creonowd.context_files import archive_format
 
     if path.is_dir():
         raise _invalid_target("folder", _FOLDER)
@@ -112,7 +116,7 @@ def _check_target(path: Path, max_bytes: int) -> None:
         )
     if not os.path.lexists(path):
         return
-    if path.is_symlink() or not archive_import.is_archive(path, max_bytes):
+    if path.is_symlink() or not archive_format.is_archive(path, max_bytes):
         raise _invalid_target("not_an_archive", _NOT_OURS)
 
 

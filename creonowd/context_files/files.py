@@ -38,16 +38,16 @@ from creonowd.context_files.search import (
     SecretLinesCache,
     VisibleMatches,
     find_matches,
+    find_ripgrep,
 )
-from creonowd.context_files.search_engines import find_ripgrep
 from creonowd.context_files.slices import FilePage, FileTail, Preview, Reader, TextLength
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import Redactor
 from creonowd.rpc.connection import Peer
 from creonowd.settings import Settings
-from creonowd.storage import atomic
-from creonowd.storage.atomic import disk_errors
+from creonowd.storage import stored_files
 from creonowd.storage.safe_folder import OpenFile
+from creonowd.storage.stored_files import disk_errors
 from creonowd.text import well_formed
 from creonowd.threads import StopSignal, TimeLimit, in_thread
 
@@ -327,7 +327,7 @@ class Store:
         with self._ready():
             folder = self._folder(conversation_id)
             if folder is None:
-                atomic.make_folders(self.root)
+                stored_files.make_folders(self.root)
                 folder = record_store.plain_folder(self.root).make_folder(conversation_id)
                 record_store.bind(folder, project_id)
             return self._open(folder, project_id)
@@ -411,7 +411,7 @@ class Store:
             log.warning("context_scope_violation", what="conversation")
             raise DaemonError(
                 ErrorCode.CONTEXT_SCOPE_VIOLATION,
-                "The conversation belongs to another project; use an id of its own for each.",
+                "The conversation belongs to another project; use another conversationId for this one.",
                 field="conversationId",
             )
         if conversation is None:

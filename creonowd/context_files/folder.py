@@ -27,9 +27,9 @@ from creonowd.context_files.records import (
     file_stats,
 )
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.storage import atomic
-from creonowd.storage.atomic import disk_errors
+from creonowd.storage import stored_files
 from creonowd.storage.safe_folder import OpenFile, SafeFolder
+from creonowd.storage.stored_files import disk_errors
 
 _SMALL_CONVERSATION = 64
 _RECORDS_PER_CHANGE = 8
@@ -113,7 +113,9 @@ class NewFileWriter:
 
     def __init__(self, folder: Path, within: int | None) -> None:
         self._folder, self._within = folder, within
-        self._temporary, descriptor = atomic.create_temporary(folder, atomic.PRIVATE, within=within)
+        self._temporary, descriptor = stored_files.create_temporary(
+            folder, stored_files.PRIVATE, within=within
+        )
         self._file = os.fdopen(descriptor, "wb", buffering=0)
         self._counter = StatsCounter()
         self.size = 0
@@ -130,14 +132,14 @@ class NewFileWriter:
         """Make the file `name` in the same folder, on the disk when this returns."""
         os.fsync(self._file.fileno())
         self._file.close()
-        atomic.move(self._temporary, self._folder / name, within=self._within)
-        atomic.sync_folder(self._folder, within=self._within)
+        stored_files.move(self._temporary, self._folder / name, within=self._within)
+        stored_files.sync_folder(self._folder, within=self._within)
         return self._counter.stats()
 
     def close(self) -> None:
         """Remove the temporary file unless it was moved."""
         self._file.close()
-        atomic.remove(self._temporary, within=self._within)
+        stored_files.remove(self._temporary, within=self._within)
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from creonowd.rpc.channel import Role
 from creonowd.rpc.connection import Peer
 from creonowd.settings import Settings
 from creonowd.storage import safe_folder
-from creonowd.storage.atomic import disk_errors
+from creonowd.storage.stored_files import disk_errors
 from creonowd.threads import enter_in_thread
 from creonowd.workspace.creonow_tree import is_document
 from creonowd.workspace.documents import IsExcluded, is_hidden
@@ -136,7 +136,7 @@ class Materialiser:
         self, conversation: ConversationFolder, record: Record, reader: Peer | None
     ) -> None:
         role = record.registered_by or Role.OWNER
-        hosts = [host for host in self._hosts.get(conversation.id, []) if host.connected]
+        hosts = [host for host in self._hosts.get(conversation.id, []) if host.is_connected]
         if reader is not None and reader not in hosts:
             hosts.append(reader)
         hosts = [host for host in hosts if host.role is role]
@@ -147,7 +147,7 @@ class Materialiser:
                 if writer.size + len(chunk) > self._max_bytes:
                     raise DaemonError(
                         ErrorCode.IO_ERROR,
-                        "The file would be larger than all context files may be.",
+                        "The file would be larger than all context files of a project may be together.",
                         reason="too_large",
                         limitBytes=self._max_bytes,
                     )
@@ -240,7 +240,9 @@ def _from_hosts(context: ProducerContext, _recipe: HostRecipe) -> NextChunk:
         done = piece.done
         offset += len(piece.data)
         if not piece.data and not done:
-            raise DaemonError(ErrorCode.HOST_ERROR, "The host made an empty piece and no end.")
+            raise DaemonError(
+                ErrorCode.HOST_ERROR, "The host sent an empty piece without `done: true`."
+            )
         return piece.data
 
     return next_chunk

@@ -20,9 +20,9 @@ from creonowd.context_files import records
 from creonowd.context_files.records import ORIGIN_FOLDERS, VERSION, Record, Retention
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.storage import atomic, journal, safe_folder, versioned_json
-from creonowd.storage.atomic import disk_errors
+from creonowd.storage import journal, safe_folder, stored_files
 from creonowd.storage.safe_folder import SafeFolder
+from creonowd.storage.stored_files import disk_errors
 
 FOLDER = "context"
 MANIFEST = "manifest.json"
@@ -67,7 +67,7 @@ def remove_record(folder: Path, record: Record) -> None:
     plain_folder(folder).remove(path)
     above = plain_folder(folder).enter(path.rpartition("/")[0])
     with contextlib.suppress(FileNotFoundError, DaemonError), above as (within, place):
-        atomic.sync_folder(place, within=within)
+        stored_files.sync_folder(place, within=within)
 
 
 def erase(folder: Path, record: Record) -> None:
@@ -169,7 +169,7 @@ def _plain_files(folder: Path, path: str) -> Iterator[str]:
     """List the plain files of a folder, removing the temporary ones of a killed writer."""
     files = plain_folder(folder)
     for name, status in files.entries(path):
-        if atomic.is_temporary(name):
+        if stored_files.is_temporary(name):
             files.remove(f"{path}/{name}")
         elif stat.S_ISREG(status.st_mode):
             yield name
@@ -184,8 +184,8 @@ def _not_a_plain_file() -> DaemonError:
 
 def _decode(data: bytes, name: str, form: type[T]) -> T | None:
     try:
-        return versioned_json.decode(data, form, version=VERSION, name=name)
-    except versioned_json.DamagedFileError:
+        return stored_files.decode(data, form, version=VERSION, name=name)
+    except stored_files.DamagedFileError:
         return None
 
 
@@ -208,9 +208,9 @@ def bind(folder: Path, project_id: str) -> None:
 
 def project_of(folder: Path) -> str | None:
     """Return a conversation's project, from its records if need be; None if it has no project."""
-    with contextlib.suppress(FileNotFoundError, versioned_json.DamagedFileError, UnicodeError):
+    with contextlib.suppress(FileNotFoundError, stored_files.DamagedFileError, UnicodeError):
         data = plain_folder(folder).read(BINDING)
-        return versioned_json.decode(data, Binding, version=VERSION, name=BINDING).project_id
+        return stored_files.decode(data, Binding, version=VERSION, name=BINDING).project_id
     manifest = read_manifest(folder)
     found = manifest.items if manifest is not None else load_records(folder, None)
     return next((record.project_id for record in found), None)
@@ -251,7 +251,7 @@ class ImportPlan(Model):
 @contextlib.contextmanager
 def staging_folder(root: Path, name: str) -> Generator[Path]:
     """Make a folder for the files of an import; remove it afterwards unless a plan is unfinished."""
-    atomic.make_folders(root)
+    stored_files.make_folders(root)
     staging = plain_folder(root).make_folder(f"{IMPORTS}/{name}")
     try:
         yield staging
@@ -302,8 +302,8 @@ def _read_plan(path: Path) -> ImportPlan | None:
     if path.is_symlink():
         return None
     try:
-        plan = versioned_json.load(path, ImportPlan, version=VERSION)
-    except versioned_json.DamagedFileError:
+        plan = stored_files.load(path, ImportPlan, version=VERSION)
+    except stored_files.DamagedFileError:
         return None
     if plan is None or not records.is_conversation_id(plan.conversation_id):
         return None

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from creonowd.retrieval.query import content_terms
+from creonowd.retrieval.ranking import content_terms
 from creonowd.tokens.boundaries import is_abbreviation, sentences
 from creonowd.tokens.tokenizer import about_tokens
 
@@ -27,7 +27,7 @@ MOST_PASSAGES = 64
 KEPT_SENTENCES = 2048
 KEPT_NUMBERS = 16_384
 KEPT_ASKED = 16
-# As many as there are authors at once, and more.
+# More than there are authors at once.
 KEPT_SCENES = 1024
 KEPT_LEADS = 512
 KEPT_EXCERPTS = 4096
@@ -36,8 +36,8 @@ KEPT_PARTS = 128
 # How clearly a sentence must allude to a passage, and how many such passages there are at most.
 LEAST_STRENGTH = 1.2
 MOST_HELD = 4
-# One that came keeps its place until another is so much stronger. It fades as the author goes on,
-# by this share over so many characters.
+# An allusion keeps its place until another one is so many times as strong. As the author goes on,
+# it loses this share of its strength over so many characters.
 HOLD = 1.2
 FADING, FADED_AFTER = 0.5, 3000
 
@@ -46,7 +46,7 @@ CLEARLY = 2e-6
 # What rounding can add to a strength is less.
 ABOUT = 0.001
 
-# How much a document has of a term that so many of its passages have, beside their share.
+# By how many passages of a document have a term: the factor on their share of its passages.
 _OFTEN = (0.0, *(1 + math.log(n) for n in range(1, MOST_PASSAGES + 1)))
 
 
@@ -88,6 +88,8 @@ class Allusions:
         return [self._merge(*pair) for pair in zip(rare, leading, strict=True)]
 
     def _merge(self, rare: Allusion, leading: Allusion) -> tuple[Allusion, ...]:
+        if rare is NOTHING and leading.strength < LEAST_STRENGTH:
+            return ()
         if rare.strength > 0 and leading.strength > 0:
             owner = self._documents.of_rows
             if owner[rare.row] == owner[leading.row]:
@@ -108,10 +110,10 @@ class Allusions:
         """
         import numpy as np
 
-        asked = _asked(tuple(asking))
+        asked = _asked_terms(tuple(asking))
         is_new = np.array([sentence not in scene for sentence in asking], np.bool_)
         uses = _uses(scene, asked.terms)[asked.asked] + is_new[asked.asking]
-        worth = _TermWeights(self._found(asked), self._documents, asked, self._rarities)
+        worth = _TermWeights(self._postings_of(asked), self._documents, asked, self._rarities)
         unit = 2 * self._rarity(1)
         strongest = worth.strongest(1 / np.maximum(1, uses), unit * (np.array(needed) - ABOUT))
         return [
@@ -137,14 +139,14 @@ class Allusions:
         from creonowd.retrieval.bm25 import leading_rows
 
         unit = math.log(1 + self._index.population) or 1.0
-        asked = _asked(asking)
-        found = leading_rows(self._index, self._found(asked), asked, self._documents.firsts)
+        asked = _asked_terms(asking)
+        found = leading_rows(self._index, self._postings_of(asked), asked, self._documents.firsts)
         return [
             NOTHING if one is None else Allusion(one.row, round(one.lead / unit, 4), sentence)
             for sentence, one in zip(asking, found, strict=True)
         ]
 
-    def _found(self, asked: "AskedTerms") -> "NumberedPostings":
+    def _postings_of(self, asked: "AskedTerms") -> "NumberedPostings":
         found = self._index.numbered(asked.terms)
         allowed = self._index.allowed
         return found if allowed is None else found.only(allowed[found.rows])
@@ -190,8 +192,8 @@ class _TermWeights:
         self._size = documents.limit
         pairs = which * self._size + self._of_rows
         pairs.sort()
-        firsts = np.flatnonzero(np.diff(pairs, prepend=-1))
-        times = np.diff(firsts, append=len(pairs))
+        firsts = np.flatnonzero(_is_first(pairs))
+        times = np.append(firsts[1:], len(pairs)) - firsts
         owned, self._owners = np.divmod(pairs[firsts], self._size)
         self._owner_counts = np.bincount(owned, minlength=count)
         self._rarity = np.array(rarities)[self._owner_counts]
@@ -209,7 +211,7 @@ class _TermWeights:
         """
         np, size = self._np, self._size
         count, _, asking, each = self._asked
-        places, which = _stretches(self._owner_counts, each)
+        places, which = _places_of(self._owner_counts, each)
         sums = np.bincount(
             asking[which] * size + self._owners[places],
             weights=self._shares[places] * by[which],
@@ -245,7 +247,7 @@ class _TermWeights:
         by: "NDArray[np.float64]",
     ) -> dict[int, int]:
         """Return for each sentence the row of its document that has most of its rare terms."""
-        places, which = _stretches(self._row_counts, each)
+        places, which = _places_of(self._row_counts, each)
         own = self._of_rows[places] == best[asking[which]]
         places, which = places[own], which[own]
         asked: list[int] = asking[which].tolist()
@@ -261,10 +263,22 @@ class _TermWeights:
         }
 
 
-def _stretches(
+def _is_first(ordered: "NDArray[np.int64]") -> "NDArray[np.bool_]":
+    """Return which of some ordered numbers differ from the one before them."""
+    import numpy as np
+
+    first = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return first
+
+
+def _places_of(
     counts: "NDArray[np.int64]", each: "NDArray[np.int64]"
 ) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
-    """Return the places of each term, of which there are `counts` side by side, and whose it is."""
+    """Return the postings of the terms `each`, and for each posting the index of its term there.
+
+    The postings of all terms lie one after the other, `counts` of each.
+    """
     import numpy as np
 
     lengths = counts[each]
@@ -281,7 +295,7 @@ def _terms(sentence: str) -> frozenset[str]:
 
 # The same sentences ask in two scopes and in two ways, one after the other.
 @lru_cache(maxsize=KEPT_ASKED)
-def _asked(sentences: tuple[str, ...]) -> "AskedTerms":
+def _asked_terms(sentences: tuple[str, ...]) -> "AskedTerms":
     import numpy as np
 
     from creonowd.retrieval.bm25 import AskedTerms
@@ -332,7 +346,7 @@ class _PlacedAllusion(NamedTuple):
         return round(self.one.strength * (1 - FADING * age), 4)
 
 
-class HeldAllusions:
+class CurrentAllusions:
     """The passages that the sentences of an author allude to most clearly, as they come.
 
     Of each document there is one. `all` are in the order in which they came; a passage that is
@@ -344,9 +358,9 @@ class HeldAllusions:
         self._at = self._changed = 0
         self._held: list[_PlacedAllusion] = []
 
-    def copy(self) -> "HeldAllusions":
+    def copy(self) -> "CurrentAllusions":
         """Return the same, to go on with elsewhere."""
-        other = HeldAllusions(self._documents)
+        other = CurrentAllusions(self._documents)
         other._at, other._changed, other._held = self._at, self._changed, [*self._held]
         return other
 
@@ -392,16 +406,24 @@ class HeldAllusions:
 
 
 class AlludingText:
-    """What the sentences of a text allude to, and after each of those that its author added.
+    """What a text alludes to, and what it does after each sentence that its author adds to it.
 
-    An author adds one sentence after the other, or goes back to an earlier one: only what follows
-    a sentence that is new is searched again.
+    Of the added sentences, only those from the first new one on are searched for.
     """
 
-    def __init__(self, documents: Sequence[int], allusions: Allusions, text: Sequence[str]) -> None:
-        first = HeldAllusions(documents)
-        first.begin(text, allusions.find(text, text))
+    def __init__(
+        self,
+        documents: Sequence[int],
+        allusions: Allusions,
+        text: tuple[str, ...],
+        added: tuple[str, ...] = (),
+    ) -> None:
+        # In one search: for a few sentences alone it takes half as long as for thirty.
+        found = allusions.find((*text, *added), text)
+        first = CurrentAllusions(documents)
+        first.begin(text, found[: len(text)])
         self._text, self._added, self._after = text, (), [first]
+        self._add(added, found[len(text) :])
 
     def after(self, added: tuple[str, ...], allusions: Callable[[], Allusions]) -> list[Allusion]:
         """Return what is alluded to when some sentences have been added."""
@@ -416,12 +438,16 @@ class AlludingText:
         if same < len(added):
             new = added[same:]
             del self._after[same + 1 :]
-            for sentence, found in zip(new, allusions().find(new, self._text), strict=True):
-                following = self._after[-1].copy()
-                following.go_on([sentence], [found])
-                self._after.append(following)
-            self._added = added
+            self._added = added[:same]
+            self._add(new, allusions().find(new, self._text))
         return self._after[len(added)].all
+
+    def _add(self, sentences: tuple[str, ...], found: Sequence[Sequence[Allusion]]) -> None:
+        for sentence, allusions in zip(sentences, found, strict=True):
+            following = self._after[-1].copy()
+            following.go_on([sentence], [allusions])
+            self._after.append(following)
+        self._added += sentences
 
 
 @lru_cache(maxsize=KEPT_EXCERPTS)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from creonowd.memo import Memo
-from creonowd.retrieval.query import is_single_character, is_word, terms_of
+from creonowd.retrieval.ranking import is_single_character, is_word, terms_of
 
 # The lower ends of the steps; below the first a term is only present.
 STEPS = (1.35, 1.9, 2.8, 4.2, 6.5, 9.5)
@@ -52,8 +52,6 @@ IMPACTS = np.array([f * (SATURATION + 1) / (f + SATURATION) for f in _TYPICAL])
 KEPT_BYTES = 4_000_000
 # Short queries are asked together as long as there are no more scores to compute than that.
 MOST_CELLS = 1_000_000
-# Scores that differ by more are different after rounding, too.
-CLOSE = 2e-6
 
 Numbers = NDArray[np.uint64]
 Places = NDArray[np.unsignedinteger]
@@ -439,26 +437,27 @@ def _leading_rows(table: Scores, firsts: Rows) -> list[LeadingRow | None]:
     if not table.size:
         return [None] * len(table)
     of_documents = _round(np.maximum.reduceat(table, firsts, axis=1))
-    best = of_documents.max(axis=1)
-    rows = _first_best(table, best)
-    of_documents[np.arange(len(table)), of_documents.argmax(axis=1)] = 0.0
+    lines, leading = np.arange(len(table)), of_documents.argmax(axis=1)
+    best = of_documents[lines, leading]
+    of_documents[lines, leading] = 0.0
     leads = (best - of_documents.max(axis=1)).tolist()
+    starts, ends = firsts[leading], np.append(firsts[1:], table.shape[1])[leading]
+    rows = _first_best(table, best, starts, ends - starts)
     columns = zip(rows, best.tolist(), leads, strict=True)
     return [LeadingRow(row, lead) if score > 0 else None for row, score, lead in columns]
 
 
-def _first_best(table: Scores, best: Scores) -> list[int]:
+def _first_best(table: Scores, best: Scores, starts: Rows, lengths: Rows) -> list[int]:
     """Return in each line the first place that has its best score, after rounding.
 
-    Only what is near the best is rounded: to round a million scores took 20 ms.
+    It lies in the first document with that score, and only there is it looked for: to look at
+    whole lines took a quarter of the time of all leading rows.
     """
-    near = np.where(best > 0, best - CLOSE, np.inf)
-    lines, places = np.nonzero(table >= near[:, None])
-    same = _round(table[lines, places]) == best[lines]
-    rows = np.zeros(len(best), np.int64)
-    found, first = np.unique(lines[same], return_index=True)
-    rows[found] = places[same][first]
-    return rows.tolist()
+    ends = np.cumsum(lengths)
+    places = np.arange(int(ends[-1])) + np.repeat(starts - (ends - lengths), lengths)
+    of_places = _round(table[np.repeat(np.arange(len(best)), lengths), places])
+    same = np.flatnonzero(of_places == np.repeat(best, lengths))
+    return places[same[np.searchsorted(same, ends - lengths)]].tolist()
 
 
 def shares_of(

@@ -19,9 +19,8 @@ import structlog
 
 from creonowd.model import Model
 from creonowd.retrieval.passages import Passage
-from creonowd.retrieval.query import terms_of
-from creonowd.retrieval.ranking import SKETCH_HASHES, StoredText
-from creonowd.storage import atomic
+from creonowd.retrieval.ranking import SKETCH_HASHES, StoredText, terms_of
+from creonowd.storage import stored_files
 
 VERSION = 4
 MARK = 0x4352_4E4F
@@ -108,7 +107,7 @@ class Database:
         with self._read_lock, self._write_lock:
             self.close()
             self.remove()
-            atomic.make_folders(self._path.parent)
+            stored_files.make_folders(self._path.parent)
             writer = _connect(self._path)
             writer.executescript(f"BEGIN; {_TABLES} PRAGMA application_id = {MARK}; COMMIT;")
             writer.execute(f"PRAGMA user_version = {VERSION}")

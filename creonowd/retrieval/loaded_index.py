@@ -121,13 +121,13 @@ class LoadedIndex:
 
         return self._allusions.get(scope, make)
 
-    def alluded(
+    def allusions_after(
         self, scope: SearchScope, text: tuple[str, ...], added: tuple[str, ...] = ()
     ) -> list[Allusion]:
-        """Return what a text alludes to in a scope, and then the sentences added to it."""
+        """Return what a text alludes to in a scope once these sentences are added to it."""
 
         def begin() -> AlludingText:
-            return AlludingText(self.documents, self.allusions_in(scope), text)
+            return AlludingText(self.documents, self.allusions_in(scope), text, added)
 
         alluding = self._alluding.get((scope, text), begin)
         return alluding.after(added, lambda: self.allusions_in(scope))

@@ -22,13 +22,14 @@ from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
 from creonowd.redaction import PLACEHOLDER, Redactor
 from creonowd.skills.skill import MAX_BYTES, Skill, invalid_skill, parse
-from creonowd.storage.atomic import PRIVATE, SHARED, disk_errors
 from creonowd.storage.file_cache import FileCache
 from creonowd.storage.front_matter import Fault
 from creonowd.storage.safe_folder import LinkedFolder, problem_with_name
+from creonowd.storage.stored_files import PRIVATE, SHARED, disk_errors
 from creonowd.workspace.creonow_tree import TREE, make_folder
 from creonowd.workspace.projects import Project
 
+FOLDER = "skills"
 FILE = "SKILL.md"
 BUILTIN = Path(os.path.realpath(__file__)).parent
 MAX_SLUG = 64
@@ -149,8 +150,8 @@ class Library:
         if scope is Scope.BUILTIN:
             return SkillFolder(scope, BUILTIN, "builtin")
         if scope is Scope.GLOBAL:
-            return SkillFolder(scope, self._user_data, "skills")
-        return None if project is None else SkillFolder(scope, project.root, f"{TREE}/skills")
+            return SkillFolder(scope, self._user_data, FOLDER)
+        return None if project is None else SkillFolder(scope, project.root, f"{TREE}/{FOLDER}")
 
     @cached_property
     def _builtin(self) -> list[LibraryEntry]:

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.tokens.tables import BOUNDS, DEFAULT_ENCODING, ENCODINGS, KNOWN
-from creonowd.tokens.user_tables import UserTable
+from creonowd.tokens.tables import BOUNDS, DEFAULT_ENCODING, ENCODINGS, KNOWN, UserTable
 
 MODELS_AS_OF = "2026-11-18"
 USUAL_CACHE_MINIMUM = 1024

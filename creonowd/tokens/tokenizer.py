@@ -24,16 +24,17 @@ from creonowd.tokens.tables import (
     BOUNDS,
     DEFAULT_ENCODING,
     ENCODINGS,
+    FOLDER,
     SEPARATOR,
     EncodingDefinition,
     TableError,
     load_costs,
     load_encoding,
+    load_table,
     packaged_encoding,
     packaged_tables,
     release_encoding,
 )
-from creonowd.tokens.user_tables import FOLDER, load_table
 
 if TYPE_CHECKING:
     import numpy as np

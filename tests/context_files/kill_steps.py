@@ -11,8 +11,12 @@ import sys
 from pathlib import Path
 
 from creonowd.clock import SystemClock
-from creonowd.context_files.archive_export import ArchiveProgress
-from creonowd.context_files.archive_import import ImportRules, ImportTarget, import_archive
+from creonowd.context_files.archive_format import (
+    ArchiveProgress,
+    ImportRules,
+    ImportTarget,
+    import_archive,
+)
 from creonowd.context_files.files import Store
 from creonowd.context_files.folder import ConversationFolder
 from creonowd.context_files.record_store import NewRounds

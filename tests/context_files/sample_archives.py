@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from creonowd.context_files.archive_export import ExportResult, export
-from creonowd.context_files.archive_import import (
+from creonowd.context_files.archive_format import (
+    ExportResult,
     ImportResult,
     ImportRules,
     ImportTarget,
+    export,
     import_archive,
 )
 from creonowd.context_files.files import Store

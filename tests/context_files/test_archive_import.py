@@ -17,13 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.clock import SystemClock, make_clock
-from creonowd.context_files.archive_export import (
-    export,
-)
-from creonowd.context_files.archive_import import (
+from creonowd.context_files.archive_format import (
     MAX_DIRECTORY_BYTES,
     ImportRules,
     ImportTarget,
+    export,
     import_archive,
     is_archive,
 )
@@ -32,7 +30,7 @@ from creonowd.context_files.folder import ConversationFolder
 from creonowd.context_files.records import Kind
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.threads import StoppedError, StopSignal
-from testing.fuzz import damaged_inputs, often
+from testing.fuzz import damaged_inputs, scaled_examples
 from testing.privileges import no_descriptors
 from tests.context_files.sample_archives import PREFIX, RULES, export_to, import_from
 from tests.context_files.sample_files import content_of, new_file
@@ -429,7 +427,7 @@ def test_hints_are_redacted_as_our_own_are(packed: Path, elsewhere: Store) -> No
 
 
 @pytest.mark.fuzz
-@often(0.6)
+@scaled_examples(0.6)
 @given(st.integers(0, 10_000), st.integers(0, 255), st.integers(0, 3000))
 def test_a_damaged_archive_is_refused_or_harmless(place: int, byte: int, cut: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -487,7 +485,7 @@ def test_a_stopped_import_brings_nothing(packed: Path, elsewhere: Store) -> None
 
 
 @pytest.mark.fuzz
-@often(0.5)
+@scaled_examples(0.5)
 @given(
     st.one_of(
         damaged_inputs([PACKED], SIGNATURES),
@@ -515,7 +513,7 @@ def test_a_spoilt_archive_is_refused_or_all_there(data: bytes) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no limit on descriptors to set")
-def test_what_cannot_be_opened_is_not_said_to_be_no_archive(packed: Path) -> None:
+def test_what_cannot_be_opened_is_not_called_no_archive(packed: Path) -> None:
     limit = 1_000_000
 
     with no_descriptors(), pytest.raises(DaemonError) as refused:

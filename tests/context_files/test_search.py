@@ -9,7 +9,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from creonowd.context_files import search_engines
 from creonowd.context_files.folder import file_stats
 from creonowd.context_files.patterns import compile_translated, translate
 from creonowd.context_files.search import (
@@ -20,6 +19,7 @@ from creonowd.context_files.search import (
     VisibleMatch,
     VisibleMatches,
     find_matches,
+    find_ripgrep,
     matches_outside_secrets,
     parse_cursor,
     spell_cursor,
@@ -33,7 +33,7 @@ from tests.context_files.sample_files import file_of
 
 KEY = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
 REDACTOR = Redactor()
-RIPGREP = search_engines.find_ripgrep()
+RIPGREP = find_ripgrep()
 ENGINES = [None, RIPGREP] if RIPGREP else [None]
 SECRET_DIGITS = st.text("0123456789abcdef", min_size=40, max_size=40)
 LINES = st.sampled_from(

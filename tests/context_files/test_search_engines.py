@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from creonowd.context_files import patterns, search_engines
+from creonowd.context_files import patterns, search
 from creonowd.context_files.folder import file_stats
 from creonowd.context_files.records import FileStats
-from creonowd.context_files.search_engines import (
+from creonowd.context_files.search import (
     FILE_START,
     Cursor,
     FoundLines,
@@ -20,11 +20,11 @@ from creonowd.context_files.search_engines import (
     LineStart,
 )
 from creonowd.threads import StopSignal, TimeLimit
-from testing.fuzz import often
+from testing.fuzz import scaled_examples
 from tests.context_files.pattern_strategies import FILES, PATTERNS, Pattern
 from tests.context_files.sample_files import file_of
 
-RIPGREP = search_engines.find_ripgrep()
+RIPGREP = search.find_ripgrep()
 FOLDING = st.text(alphabet="kK\u212asS\u017fßẞiIİıéÉσςΣ\n", max_size=30)
 
 
@@ -59,14 +59,14 @@ def by_hand(content: str, pattern: str) -> list[LineStart]:
 
 @pytest.mark.requirement("CF-025")
 @pytest.mark.fuzz
-@often(3)
+@scaled_examples(3)
 @given(FILES, PATTERNS)
 @example("a\n\n", Pattern("^$", r"^\Z"))
 @example("\r\n", Pattern("^.", r"^[^\r\n]"))
 @example("a\r\nb", Pattern("a$", r"a\Z"))
 def test_our_scan_finds_what_re_finds_line_by_line(content: str, pattern: Pattern) -> None:
     with tempfile.TemporaryDirectory() as folder, file_of(Path(folder), content.encode()) as file:
-        found = search_engines.scan(file, query(pattern.ours))
+        found = search.scan(file, query(pattern.ours))
 
     places = by_hand(content, pattern.python)
     assert found == FoundLines(places, len(places), complete=True)
@@ -85,21 +85,21 @@ def test_ripgrep_finds_what_our_scan_finds(*, content: str, pattern: Pattern, ca
     assert RIPGREP is not None
     with tempfile.TemporaryDirectory() as folder, file_of(Path(folder), content.encode()) as file:
         asked = query(pattern.ours, case=case)
-        found = search_engines.run_ripgrep(RIPGREP, file, asked)
-        scanned = search_engines.scan(file, asked)
+        found = search.run_ripgrep(RIPGREP, file, asked)
+        scanned = search.scan(file, asked)
 
     assert found == scanned
 
 
 @pytest.mark.skipif(RIPGREP is None, reason="ripgrep is not installed; the scan is tested alone")
-@often(0.4)
+@scaled_examples(0.4)
 @given(FOLDING, st.text(alphabet="kK\u212asS\u017fßiIéÉσΣ", min_size=1, max_size=2))
 def test_the_engines_agree_on_letters_without_case(content: str, word: str) -> None:
     assert RIPGREP is not None
     with tempfile.TemporaryDirectory() as folder, file_of(Path(folder), content.encode()) as file:
         asked = query(word, case=False)
-        found = search_engines.run_ripgrep(RIPGREP, file, asked)
-        scanned = search_engines.scan(file, asked)
+        found = search.run_ripgrep(RIPGREP, file, asked)
+        scanned = search.scan(file, asked)
 
     assert found == scanned
 
@@ -107,11 +107,11 @@ def test_the_engines_agree_on_letters_without_case(content: str, word: str) -> N
 @given(FILES, PATTERNS, st.integers(1, 3))
 def test_going_on_from_a_cursor_misses_nothing(content: str, pattern: Pattern, most: int) -> None:
     with tempfile.TemporaryDirectory() as folder, file_of(Path(folder), content.encode()) as file:
-        whole = search_engines.scan(file, query(pattern.ours))
+        whole = search.scan(file, query(pattern.ours))
         collected: list[LineStart] = []
         cursor: Cursor | None = FILE_START
         while cursor is not None:
-            part = search_engines.scan(file, query(pattern.ours, start=cursor, most=most + 1))
+            part = search.scan(file, query(pattern.ours, start=cursor, most=most + 1))
             assert len(collected) + part.total == whole.total
             collected += part.places[:most]
             rest = part.places[most:]
@@ -129,7 +129,7 @@ def test_going_on_from_a_cursor_misses_nothing(content: str, pattern: Pattern, m
 def test_bytes_that_are_no_text_are_searched_as_they_read(pieces: list[bytes]) -> None:
     data = b"".join(pieces)
     with tempfile.TemporaryDirectory() as folder, file_of(Path(folder), data) as file:
-        found = search_engines.scan(file, query("b|\ufffda"))
+        found = search.scan(file, query("b|\ufffda"))
 
     lines = data.split(b"\n")
     numbers = [
@@ -150,7 +150,7 @@ def test_line_numbers_are_right_across_mebibytes(tmp_path: Path, *, counted: boo
     data = b"\n".join(lines)
     known = file_stats([data]) if counted else None
     with file_of(tmp_path, data) as file:
-        found = search_engines.scan(file, query("needle", known=known))
+        found = search.scan(file, query("needle", known=known))
 
     assert [place.line for place in found.places] == [
         i + 1 for i in range(120_000) if i % 9973 == 0
@@ -161,7 +161,7 @@ def test_line_numbers_are_right_across_mebibytes(tmp_path: Path, *, counted: boo
 def test_a_line_longer_than_the_longest_counts_once(tmp_path: Path) -> None:
     data = b"first\n" + b"needle " * 3_000_000 + b"\nneedle\n"
     with file_of(tmp_path, data) as file:
-        found = search_engines.scan(file, query("needle"))
+        found = search.scan(file, query("needle"))
 
     assert found.places == [LineStart(2, 6), LineStart(3, len(data) - 7)]
     assert found.total == 2
@@ -169,7 +169,7 @@ def test_a_line_longer_than_the_longest_counts_once(tmp_path: Path) -> None:
 
 def test_a_dead_ripgrep_has_no_result(tmp_path: Path) -> None:
     with file_of(tmp_path, b"needle\n") as file:
-        found = search_engines.run_ripgrep(tmp_path / "no-such-program", file, query("needle"))
+        found = search.run_ripgrep(tmp_path / "no-such-program", file, query("needle"))
 
     assert found is None
 
@@ -177,7 +177,7 @@ def test_a_dead_ripgrep_has_no_result(tmp_path: Path) -> None:
 def test_the_time_limit_ends_a_scan_with_what_was_found(tmp_path: Path) -> None:
     asked = query("needle")._replace(time_limit=TimeLimit(0, monotonic))
     with file_of(tmp_path, b"needle\n") as file:
-        found = search_engines.scan(file, asked)
+        found = search.scan(file, asked)
 
     assert found == FoundLines([], 0, complete=False)
 
@@ -186,7 +186,7 @@ def test_a_pattern_that_is_slow_for_any_engine_keeps_to_the_time_limit(tmp_path:
     """Without stretches that fit the pattern, one mebibyte of this takes most of a minute."""
     asked = query(r"(\w{1,30}\s?){30}z", case=False)._replace(time_limit=TimeLimit(0.2, monotonic))
     with file_of(tmp_path, (b"ab" * 500 + b"\n") * 1000) as file:
-        found = search_engines.scan(file, asked)
+        found = search.scan(file, asked)
 
     assert asked.chunk_bytes < 10_000
     assert found == FoundLines([], 0, complete=False)
@@ -196,6 +196,6 @@ def test_the_setting_names_or_forbids_ripgrep(tmp_path: Path) -> None:
     program = tmp_path / "rg"
     program.touch()
 
-    assert search_engines.find_ripgrep("off") is None
-    assert search_engines.find_ripgrep(str(program)) == program
-    assert search_engines.find_ripgrep(str(tmp_path / "missing")) is None
+    assert search.find_ripgrep("off") is None
+    assert search.find_ripgrep(str(program)) == program
+    assert search.find_ripgrep(str(tmp_path / "missing")) is None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from creonowd.retrieval.allusions import MOST_HELD, Allusion, Allusions, HeldAllusions, excerpt
+from creonowd.retrieval.allusions import MOST_HELD, Allusion, Allusions, CurrentAllusions, excerpt
 from creonowd.retrieval.loaded_index import LoadedIndex
 from creonowd.retrieval.ranking import SearchScope
 from tests.retrieval.text_indexes import index_of, load
@@ -95,7 +95,7 @@ def meant(row: int, strength: float) -> tuple[Allusion, ...]:
 def held_after(
     first: list[tuple[Allusion, ...]], *later: tuple[Allusion, ...], each: str = "他没有说话。"
 ) -> list[int]:
-    held = HeldAllusions(DOCUMENTS)
+    held = CurrentAllusions(DOCUMENTS)
     held.begin([each] * len(first), first)
     held.go_on([each] * len(later), later)
     return [one.row for one in held.all]
@@ -127,7 +127,7 @@ def test_an_allusion_fades_as_the_author_goes_on() -> None:
 
 
 def test_a_document_is_alluded_to_once() -> None:
-    held = HeldAllusions([0, 0, 1])
+    held = CurrentAllusions([0, 0, 1])
     held.begin(["一。", "二。"], [meant(0, 2.0), meant(1, 3.0)])
     held.go_on(["三。", "四。"], [meant(0, 2.5), meant(2, 2.0)])
 
@@ -143,7 +143,7 @@ def test_writing_on_only_appends_and_takes_out(
     first: list[tuple[int, float]], later: list[tuple[int, float]]
 ) -> None:
     """What stays keeps its place, unless it is alluded to again and more clearly."""
-    held = HeldAllusions(DOCUMENTS)
+    held = CurrentAllusions(DOCUMENTS)
     held.begin(["一句话。"] * len(first), [meant(*one) for one in first])
     before = [one.row for one in held.all]
     for one in later:
@@ -226,10 +226,10 @@ def test_sentences_added_one_by_one_allude_to_what_they_do_together(
         database.close()
     text, scope = ("天边的云很低。",), SearchScope(documents=frozenset(index.paths))
 
-    kept = [index.alluded(scope, text, tuple(added)) for added in states]
+    kept = [index.allusions_after(scope, text, tuple(added)) for added in states]
 
     for added, found in zip(states, kept, strict=True):
-        held = HeldAllusions(fresh.documents)
+        held = CurrentAllusions(fresh.documents)
         held.begin(text, fresh.allusions_in(scope).find(text, text))
         held.go_on(added, fresh.allusions_in(scope).find(added, text))
         assert found == held.all

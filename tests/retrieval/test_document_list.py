@@ -177,7 +177,7 @@ def test_a_folder_that_is_gone_has_no_documents(tmp_path: Path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no limit on descriptors to set")
-def test_without_descriptors_nothing_is_said_to_be_absent_or_allowed(tmp_path: Path) -> None:
+def test_without_descriptors_nothing_is_called_absent_or_allowed(tmp_path: Path) -> None:
     lay_out(tmp_path, "a.md", "hidden.md")
     ignore(tmp_path, ".gitignore", "hidden.md")
 

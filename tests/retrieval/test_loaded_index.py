@@ -13,8 +13,7 @@ from creonowd.retrieval import loaded_index
 from creonowd.retrieval.bm25 import TermSegment, search
 from creonowd.retrieval.database import DamagedIndexError, Database, remove_document
 from creonowd.retrieval.loaded_index import IndexLoader, LoadedIndex
-from creonowd.retrieval.query import make_query
-from creonowd.retrieval.ranking import SearchScope
+from creonowd.retrieval.ranking import SearchScope, make_query
 from testing.retrieval_questions import chapters
 from tests.retrieval.text_indexes import index_of, load, write
 
@@ -157,7 +156,7 @@ def test_an_index_that_was_replaced_is_freed_at_once(tmp_path: Path):
     """Its arrays are as large as the text: they must not wait for a collection of garbage."""
     loaded = load(index_of(tmp_path, a="风雪夜归人。", b="船到江心。"))
     scope = SearchScope(documents=frozenset(loaded.paths))
-    loaded.alluded(scope, ("船到江心。",))
+    loaded.allusions_after(scope, ("船到江心。",))
     index, terms = weakref.ref(loaded), weakref.ref(loaded.terms)
     gc.disable()
     try:

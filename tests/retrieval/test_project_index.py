@@ -18,7 +18,7 @@ from creonowd.retrieval.project_index import (
     ProjectIndex,
     refresh,
 )
-from creonowd.retrieval.query import make_query
+from creonowd.retrieval.ranking import make_query
 from creonowd.workspace import watcher
 from creonowd.workspace.projects import Project
 from testing.privileges import no_descriptors

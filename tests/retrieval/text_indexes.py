@@ -8,8 +8,7 @@ from creonowd.retrieval.bm25 import search, shares_of
 from creonowd.retrieval.database import Database, put_document, stored_texts
 from creonowd.retrieval.loaded_index import IndexLoader, LoadedIndex
 from creonowd.retrieval.passages import cut
-from creonowd.retrieval.query import make_query
-from creonowd.retrieval.ranking import CurrentDocument, RankedPassage, choose, rank
+from creonowd.retrieval.ranking import CurrentDocument, RankedPassage, choose, make_query, rank
 
 # As in the daemon, a novel that is asked many questions is read into memory once.
 _LOADERS: WeakKeyDictionary[Database, IndexLoader] = WeakKeyDictionary()

@@ -1,4 +1,5 @@
 import re
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,16 @@ from hypothesis import strategies as st
 from creonowd.context.language import ManuscriptLanguage
 from creonowd.context.plan import ContextRules
 from creonowd.skills import skill
-from creonowd.skills.context_rules import MOST_FAULTS
-from creonowd.skills.skill import KEYS, MAX_BYTES, ParsedSkill, Prompt, Skill, parse
+from creonowd.skills.skill import (
+    KEPT_BYTES,
+    KEYS,
+    MAX_BYTES,
+    MOST_FAULTS,
+    ParsedSkill,
+    Prompt,
+    Skill,
+    parse,
+)
 from testing.fuzz import damaged_inputs
 
 BUILT_IN = [
@@ -408,3 +417,16 @@ def test_a_spoilt_skill_is_a_skill_or_says_what_is_wrong(data: bytes) -> None:
     assert all(fault.message for fault in parsed.faults)
     lines = data.count(b"\n") + 1
     assert all(fault.line is None or 1 <= fault.line <= lines for fault in parsed.faults)
+
+
+def test_texts_that_were_checked_are_not_all_kept_in_memory() -> None:
+    tracemalloc.start()
+    try:
+        for number in range(40):
+            parse(b"---\nname: %d\n---\n" % number + b"x" * (2 * MAX_BYTES))
+            parse(b"---\nname: %d\n---\n" % number + b"x" * (MAX_BYTES - 100))
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert kept < 2 * KEPT_BYTES

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from creonowd.context.plan import PLACES
-from creonowd.skills import context_rules
-from creonowd.skills.skill import KEYS, parse
+from creonowd.skills.skill import KEYS, RULE_KEYS, parse
 
 DOCS = Path(__file__).parents[2] / "docs"
 EXAMPLE = re.compile(r"^```markdown\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -40,5 +39,5 @@ def test_the_tables_have_every_key_and_placeholder(page: str) -> None:
     described = named | set(re.findall(r"`((?:name|description)_\w\w)`", text))
 
     assert set(KEYS) <= described
-    assert set(context_rules.KEYS) <= named
+    assert set(RULE_KEYS) <= named
     assert {"{{" + place + "}}" for place in PLACES} <= named

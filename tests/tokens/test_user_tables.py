@@ -8,9 +8,17 @@ from typing import Any
 import pytest
 
 from creonowd.tokens import CountKind, KnownTables, Tokenizers
-from creonowd.tokens.tables import TableError, packaged_tables, published_table, verify
+from creonowd.tokens.tables import (
+    FOLDER,
+    LARGEST_TABLE,
+    TableError,
+    list_tables,
+    load_table,
+    packaged_tables,
+    published_table,
+    verify,
+)
 from creonowd.tokens.tokenizer import ByteTokenizer
-from creonowd.tokens.user_tables import FOLDER, LARGEST_TABLE, list_tables, load_table
 from tests.tokens.user_table_files import BYTES, write_table
 
 

@@ -6,8 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from creonowd.tokens.tables import ENCODINGS, published_table
-from creonowd.tokens.user_tables import FOLDER
+from creonowd.tokens.tables import ENCODINGS, FOLDER, published_table
 
 BYTES = published_table([bytes([byte]) for byte in range(256)])
 PATTERN = ENCODINGS["qwen3"].pattern

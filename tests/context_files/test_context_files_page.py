@@ -1,4 +1,4 @@
-"""The documented limits of context files are the defaults of the settings."""
+"""The page about context files: its limits are the defaults of the settings."""
 
 import re
 from pathlib import Path
