@@ -28,7 +28,7 @@ def duplicates(package: Path) -> list[str]:
             modules[path.stem].append(place)
         for name in _type_names(path):
             types[name].append(place)
-    return [*_repeated("module", modules), *_repeated("type", types)]
+    return [*_names_used_twice("module", modules), *_names_used_twice("type", types)]
 
 
 def _type_names(path: Path) -> Iterator[str]:
@@ -44,7 +44,7 @@ def _type_names(path: Path) -> Iterator[str]:
                 pass
 
 
-def _repeated(kind: str, places: Mapping[str, list[str]]) -> Iterator[str]:
+def _names_used_twice(kind: str, places: Mapping[str, list[str]]) -> Iterator[str]:
     for name, found in sorted(places.items()):
         if len(found) > 1:
             yield f"{kind} {name}: {', '.join(found)}"

@@ -95,12 +95,12 @@ class MarkedCache:
     def send(self, request: Request) -> CacheUse:
         """Read the longest stored prefix that a mark finds; write up to the last mark."""
         marks = [end for end in request.marks if end >= self._minimum][-MOST_MARKS:]
-        read = max((self._found(request, mark) for mark in marks), default=0)
+        read = max((self._longest_found(request, mark) for mark in marks), default=0)
         for end in {read, *marks} - {0}:
             self._stored.put(request.tokens[:end], request.at)
         return _use(request, read, max(marks, default=0))
 
-    def _found(self, request: Request, mark: int) -> int:
+    def _longest_found(self, request: Request, mark: int) -> int:
         near = [end for end in request.ends if end <= mark][-LOOK_BACK - 1 :]
         held = (e for e in reversed(near) if self._stored.holds(request.tokens[:e], request.at))
         return next(held, 0)

@@ -54,7 +54,7 @@ __all__ = [
     "over_tcp",
     "over_websocket",
     "refuse_undeclared_errors",
-    "running",
+    "run_daemon",
 ]
 
 T = TypeVar("T")
@@ -109,7 +109,7 @@ async def over_websocket(address: str, token: str | None) -> AsyncGenerator[Clie
         async def receive_messages() -> None:
             async for message in socket:
                 await client.receive(message.encode() if isinstance(message, str) else message)
-            client.ended()
+            client.mark_ended()
 
         client = Client(send, Framing.WHOLE)
         tasks.start_soon(receive_messages)
@@ -128,7 +128,7 @@ def _is_text(data: bytes) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def running(user_data: Path, *arguments: str) -> AsyncGenerator[Process]:
+async def run_daemon(user_data: Path, *arguments: str) -> AsyncGenerator[Process]:
     """Run a daemon that serves its endpoints, until the block ends."""
     command = daemon_command(user_data, *(arguments or ("--socket",)))
     async with await anyio.open_process(command, env=environment(), stderr=None) as process:
@@ -166,7 +166,7 @@ class RecordingPeer:
         self.id = name
         self.role = role
         self.utf16 = utf16
-        self.connected = True
+        self.is_connected = True
         self.events: list[tuple[str, Any]] = []
         self._closers: list[Callable[[], None]] = []
 
@@ -177,12 +177,12 @@ class RecordingPeer:
         raise DaemonError(ErrorCode.DISCONNECTED)
 
     def when_closed(self, callback: Callable[[], None]) -> None:
-        if self.connected:
+        if self.is_connected:
             self._closers.append(callback)
         else:
             callback()
 
     def hang_up(self) -> None:
-        self.connected = False
+        self.is_connected = False
         for callback in self._closers:
             callback()

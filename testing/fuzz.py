@@ -42,7 +42,7 @@ def damaged_inputs(
     return st.builds(_damage, st.sampled_from(list(whole)), st.lists(damage, max_size=most))
 
 
-def often(times: float) -> settings:
+def scaled_examples(times: float) -> settings:
     """Ask for so many times the examples of the profile, so that a longer one stays longer."""
     usual = settings.get_current_profile_name()
     return settings(max_examples=round(times * settings.get_profile(usual).max_examples))

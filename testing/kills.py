@@ -211,7 +211,7 @@ class KillSeries:
         seconds = time.monotonic() - started
         self._paces[kind.name] = Pace((NEVER - daemon.operations_left()) / BURST, seconds / BURST)
         daemon.kill_after(0)
-        self._keep(kind, _done(asked, received))
+        self._keep(kind, _acknowledged(asked, received))
 
     def _kill_within(
         self, daemon: Daemon, kind: WriteKind, project: WriteProject, first: int
@@ -238,7 +238,7 @@ class KillSeries:
         self.report.inside[kind.name] += len(answered) < len(asked)
         for code in (reply["error"]["data"]["code"] for reply in answered if "error" in reply):
             self.report.refused[f"{kind.name} {code}"] += 1
-        return _done(asked, received)
+        return _acknowledged(asked, received)
 
     def _ask(
         self, daemon: Daemon, kind: WriteKind, project: WriteProject, numbers: range
@@ -268,7 +268,7 @@ def _doctor_reports_a_kill(user_data: Path) -> bool:
     return any(one["part"] == "last end" and "was killed" in one["found"] for one in findings)
 
 
-def _done(asked: dict[int, int], received: list[dict[str, Any]]) -> Acknowledged:
+def _acknowledged(asked: dict[int, int], received: list[dict[str, Any]]) -> Acknowledged:
     replies = (reply for reply in received if reply.get("id") in asked and "result" in reply)
     return {asked[reply["id"]]: reply["result"] for reply in replies}
 

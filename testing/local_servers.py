@@ -11,7 +11,7 @@ from typing import Any
 from testing.providers import (
     OLLAMA_MODEL,
     ModelServer,
-    Received,
+    ReceivedRequest,
     Reply,
     json_reply,
     ndjson_reply,
@@ -37,11 +37,11 @@ class OllamaServer(ModelServer):
         self.text = "夜色沉了下来。"
         self.seen = ""
 
-    def reply_to(self, received: Received) -> Reply:
+    def reply_to(self, received: ReceivedRequest) -> Reply:
         """Answer as Ollama does."""
         self.received.append(received)
         if received.path == "/api/ps":
-            return json_reply({"models": self._running()})
+            return json_reply({"models": self._loaded_models()})
         if received.body.get("model") not in {self.model, self.model.removesuffix(":latest")}:
             return self._no_such_model(received)
         if received.path == "/api/show":
@@ -57,14 +57,14 @@ class OllamaServer(ModelServer):
             return self._chat(received.body, None, received.body["max_tokens"], openai=True)
         return Reply([b"404 page not found"], 404, {"content-type": "text/plain"})
 
-    def _no_such_model(self, received: Received) -> Reply:
+    def _no_such_model(self, received: ReceivedRequest) -> Reply:
         message = f"model '{received.body.get('model')}' not found"
         if received.path.startswith("/v1/"):
             error = {"message": message, "type": "not_found_error", "param": None, "code": None}
             return json_reply({"error": error}, 404)
         return json_reply({"error": message}, 404)
 
-    def _running(self) -> list[dict[str, Any]]:
+    def _loaded_models(self) -> list[dict[str, Any]]:
         if self.loaded is None:
             return []
         entry = {"name": self.model, "model": self.model, "size": 6_000_000_000, "digest": "5"}
@@ -96,7 +96,7 @@ class LmStudioServer(ModelServer):
         self._old = old
         self._version = version
 
-    def reply_to(self, received: Received) -> Reply:
+    def reply_to(self, received: ReceivedRequest) -> Reply:
         """Answer as LM Studio does."""
         self.received.append(received)
         if received.path == "/api/v0/models" and self._version == 0:
@@ -122,7 +122,7 @@ class LlamaCppServer(ModelServer):
         self._window = window
         self._loading = loading
 
-    def reply_to(self, received: Received) -> Reply:
+    def reply_to(self, received: ReceivedRequest) -> Reply:
         """Answer as llama.cpp does."""
         self.received.append(received)
         if self._loading:
@@ -138,7 +138,7 @@ class LlamaCppServer(ModelServer):
 class VllmServer(ModelServer):
     """One model in vLLM."""
 
-    def reply_to(self, received: Received) -> Reply:
+    def reply_to(self, received: ReceivedRequest) -> Reply:
         """Answer as vLLM does."""
         self.received.append(received)
         if received.path == "/v1/models":

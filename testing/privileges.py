@@ -7,16 +7,16 @@ from collections.abc import Generator
 from pathlib import Path
 
 from creonowd.errors import DaemonError
-from creonowd.storage import atomic
+from creonowd.storage import stored_files
 
 
 def replaces_open_files(folder: Path) -> bool:
     """Return whether a file can be replaced while we read it: not before Windows 10, nor in Wine."""
     path = folder / "probe"
     path.write_bytes(b"old")
-    descriptor = atomic.open_to_read(path, os.O_RDONLY)
+    descriptor = stored_files.open_to_read(path, os.O_RDONLY)
     try:
-        atomic.replace(path, b"new")
+        stored_files.replace(path, b"new")
     except DaemonError:
         return False
     finally:

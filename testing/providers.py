@@ -46,7 +46,7 @@ class Reply:
 
 
 @dataclass
-class Received:
+class ReceivedRequest:
     """One request as it arrived."""
 
     path: str
@@ -63,7 +63,7 @@ class ModelServer:
     def __init__(self) -> None:
         self.url = ""
         self.replies: list[Reply] = []
-        self.received: list[Received] = []
+        self.received: list[ReceivedRequest] = []
         self.tunnels: list[str] = []
         self.shown: dict[str, Any] = {}
         self.hung_up = anyio.Event()
@@ -102,7 +102,7 @@ class ModelServer:
             raise anyio.EndOfStream
         await stream.send(b"0\r\n\r\n")
 
-    def reply_to(self, received: Received) -> Reply:
+    def reply_to(self, received: ReceivedRequest) -> Reply:
         """Return the next reply; questions about a model take none of them."""
         if received.path == "/api/show":
             return json_reply(self.shown)
@@ -138,7 +138,7 @@ async def open_server(server: Server) -> AsyncGenerator[Server]:
         tasks.cancel_scope.cancel()
 
 
-async def _read(stream: SocketStream) -> tuple[str, Received]:
+async def _read(stream: SocketStream) -> tuple[str, ReceivedRequest]:
     data = b""
     while b"\r\n\r\n" not in data:
         data += await stream.receive()
@@ -148,7 +148,7 @@ async def _read(stream: SocketStream) -> tuple[str, Received]:
     while len(body) < int(headers.get("content-length", "0")):
         body += await stream.receive()
     method, path, _ = first.split(" ")
-    return method, Received(path, headers, msgspec.json.decode(body or b"{}"))
+    return method, ReceivedRequest(path, headers, msgspec.json.decode(body or b"{}"))
 
 
 class ScriptedProvider(Protocol):

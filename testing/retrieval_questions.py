@@ -20,7 +20,7 @@ class Question(NamedTuple):
     chapter: int
 
 
-class Measured(Model):
+class QuestionScore(Model):
     """How well a set of questions was answered; chapters are looked for among the passages."""
 
     asked: int
@@ -46,10 +46,10 @@ def stand_in() -> list[str]:
     return texts
 
 
-def measure(questions: Sequence[Question], answer: Callable[[str], Sequence[int]]) -> Measured:
+def measure(questions: Sequence[Question], answer: Callable[[str], Sequence[int]]) -> QuestionScore:
     """Ask all questions; `answer` gives the chapters of the best passages, best first."""
     places = [_place(answer(question.query), question.chapter) for question in questions]
-    return Measured(
+    return QuestionScore(
         asked=len(places),
         recall_at_5=sum(place <= 5 for place in places) / len(places),
         recall_at_20=sum(place <= 20 for place in places) / len(places),

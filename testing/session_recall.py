@@ -29,7 +29,7 @@ class Recall(NamedTuple):
     secrets: int
 
     @property
-    def lost(self) -> int:
+    def lost_facts(self) -> int:
         """How many facts are neither in the context nor found by one search."""
         return self.facts - self.reachable
 

@@ -11,13 +11,13 @@ import anyio
 from creonowd.context.fragment import Fragment, Layer, Place
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Need
-from creonowd.context.source import SourceQuery, SourceResult
+from creonowd.context.source import Source, SourceQuery, SourceResult
 from creonowd.errors import WarningCode
 
 _UNAVAILABLE = caution(WarningCode.SOURCE_UNAVAILABLE)
 
 
-class InMemorySource:
+class InMemorySource(Source):
     """Returns the fragments that it was made with, and records what it was asked."""
 
     def __init__(

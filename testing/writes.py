@@ -220,7 +220,7 @@ def missing_imports(project: WriteProject, call: Call, acknowledged: Acknowledge
 
 def export_archive(project: WriteProject, n: int) -> Request:
     """Some make a new archive, most replace one."""
-    path = str(_exported(project, n))
+    path = str(_export_path(project, n))
     return "context:files:export", project.chat("exported") | {"path": path}
 
 
@@ -229,7 +229,7 @@ def missing_exports(
 ) -> Iterator[int]:
     for n in acknowledged:
         try:
-            with zipfile.ZipFile(_exported(project, n)) as archive:
+            with zipfile.ZipFile(_export_path(project, n)) as archive:
                 is_whole = archive.testzip() is None and len(archive.namelist()) > 3
         except (OSError, zipfile.BadZipFile):
             is_whole = False
@@ -237,7 +237,7 @@ def missing_exports(
             yield n
 
 
-def _exported(project: WriteProject, n: int) -> Path:
+def _export_path(project: WriteProject, n: int) -> Path:
     return project.home / f"exported {n % 4}.zip"
 
 
@@ -445,7 +445,7 @@ class AcknowledgedWrites(NamedTuple):
         self.bursts.append(len(self.bursts) * BURST)
         return self.bursts[-1]
 
-    def lost(self, harness: Harness, *but: str) -> list[str]:
+    def find_lost(self, harness: Harness, *but: str) -> list[str]:
         """List the writes that are not kept, of every kind but those named."""
         return [
             f"{kind.name} {n}"

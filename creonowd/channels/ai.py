@@ -285,7 +285,7 @@ def cancel_run(session: Session, params: CancelRun) -> CancelledRun:
 
 async def get_config(session: Session, params: GetConfig) -> AiConfig:
     """Return which provider and model answer runs, and whether they can."""
-    name = session.ai.chosen if params.backend is None else params.backend
+    name = session.ai.chosen_name if params.backend is None else params.backend
     backend = session.ai.get(name)
     fitted = await _fit_budget(session, params.project_id, name, backend.model)
     readiness = await session.ai.readiness(name)
@@ -364,13 +364,13 @@ def _backend_info(name: str, backend: Backend) -> BackendInfo:
 async def set_config(session: Session, params: SetConfig) -> AiConfig:
     """Add, replace or remove back ends and choose one, at once and for the next start."""
     await session.ai.change(params.backends, params.use)
-    log.info("ai_config_changed", backends=sorted(params.backends), used=session.ai.chosen)
+    log.info("ai_config_changed", backends=sorted(params.backends), used=session.ai.chosen_name)
     return await get_config(session, GetConfig())
 
 
 async def probe_config(session: Session, params: ProbeConfig) -> ProbeResult:
     """Ask a server for its real window and, if wished, its model for an answer."""
-    name = session.ai.chosen if params.backend is None else params.backend
+    name = session.ai.chosen_name if params.backend is None else params.backend
     backend = session.ai.get(name)
     before = await _fit_budget(session, params.project_id, name, params.model or backend.model)
     answered: bool | UnsetType = UNSET

@@ -7,6 +7,7 @@ from msgspec import UNSET, UnsetType
 from creonowd.context.budget import BudgetChange, BudgetProfile
 from creonowd.context.notice import Caution, Notice, show
 from creonowd.context.result import BoundedCount
+from creonowd.engine.assembly import ShortText
 from creonowd.engine.services import Session
 from creonowd.errors import ErrorCode, WarningCode, Wording
 from creonowd.model import Empty, Params, Result
@@ -46,7 +47,7 @@ class CountTokens(Params):
 
     text: str
     """The text to count."""
-    model: str | None = None
+    model: ShortText | None = None
     """The model that will read it; without it, that of the default budget."""
     tokenizer_version: str | None = None
     """The version of the table that the client expects; CONTEXT_TOKENIZER_MISMATCH if it is

@@ -150,7 +150,7 @@ async def initialize(session: Session, params: Initialize) -> Initialized:
     peer = session.connection
     if params.token is not None:
         await _authenticate(session, params.token)
-    if not peer.admitted:
+    if not peer.is_admitted:
         raise DaemonError(
             ErrorCode.UNAUTHENTICATED, "This connection needs a `token`; endpoint.json names one."
         )

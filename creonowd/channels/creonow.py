@@ -461,7 +461,7 @@ async def start_watching(session: Session, params: ProjectId) -> Watching:
         project, peer.id, partial(_notify, peer, session.redactor), client=True
     ):
         log.info("context_watch_started", project_id=project.project_id, peer=peer.id)
-    if not peer.connected:
+    if not peer.is_connected:
         watcher.drop(peer.id)
     return Watching(watching=True)
 

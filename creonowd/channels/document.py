@@ -281,7 +281,7 @@ async def list_documents(session: Session, params: ListDocuments) -> DocumentLis
     buffers = {name: document.buffer for name, document in opened.items()}
     if (document_id := params.document_id) is not None and document_id in on_disk:
         buffers[document_id] = await session.documents.read(project, document_id, session.peer)
-    cautions = (one.with_clean_texts(session.redactor.redact_name) for one in found.cautions())
+    cautions = (one.with_redacted_texts(session.redactor.redact_name) for one in found.cautions())
     warnings, notices = show(cautions, session.connection.language)
     return DocumentList(
         items=[

@@ -126,7 +126,7 @@ def notify(session: Session, params: Notify) -> Notified:
 
 async def script_ai(session: Session, params: ScriptAi) -> Empty:
     """Set the answers of the fake provider, replacing earlier ones."""
-    provider = await session.ai.open_provider(session.ai.chosen)
+    provider = await session.ai.open_provider(session.ai.chosen_name)
     if not isinstance(provider, Fake):
         raise DaemonError(ErrorCode.UNSUPPORTED, "Only the fake provider follows a script.")
     script = Script(

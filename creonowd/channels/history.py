@@ -246,7 +246,7 @@ async def read_history(session: Session, params: ReadHistory) -> HistoryRounds:
     warnings, notices = show(history.warnings, session.connection.language)
     return HistoryRounds(
         rounds=[
-            HistoryRound(index=one.index, finished=one.finished, messages=list(one.messages))
+            HistoryRound(index=one.index, finished=one.is_finished, messages=list(one.messages))
             for one in rounds
         ],
         total_rounds=len(history.rounds),

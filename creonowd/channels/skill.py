@@ -10,9 +10,8 @@ from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import Redactor
 from creonowd.rpc.channel import Channel
-from creonowd.skills.context_rules import canonical_rules
 from creonowd.skills.library import LibraryEntry, Scope
-from creonowd.skills.skill import Prompt, parse
+from creonowd.skills.skill import Prompt, canonical_rules, parse
 from creonowd.storage.front_matter import Fault
 from creonowd.workspace.projects import Project
 

@@ -142,7 +142,7 @@ async def _summary_content(
     found = (await summaries.store.read(project)).of(document)
     info = _info(session, document, found)
     if found is None:
-        names = (await session.sources.entities(project).all()).names
+        names = (await session.sources.entities(project).get()).names
         texts = summaries.open_texts(project)
         made = await to_thread.run_sync(summaries.extract, project, document, texts, names)
         if made is None:

@@ -107,7 +107,7 @@ async def get_usage(session: Session, params: GetUsage) -> UsageReport:
     if params.project_id is not None:
         await session.projects.find(params.project_id)
     prices = await to_thread.run_sync(read_prices, session.user_data)
-    found = await session.usage.between(params.since, params.until)
+    found = await session.usage.calls_between(params.since, params.until)
     records = [r for r in found if params.project_id in {None, r.project_id}]
     keys: dict[UsageKey, Callable[[UsageRecord], str]] = {
         UsageKey.DAY: lambda record: day_of(record.at_ms, params.utc_offset_minutes),

@@ -17,7 +17,7 @@ from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.providers.configured import PRESETS
 from creonowd.providers.local_server import is_local
 from creonowd.settings import KEYS, Backend, console_language, user_data_dir
-from creonowd.storage import atomic
+from creonowd.storage import stored_files
 
 LONGEST_KEY = 4096
 
@@ -178,10 +178,10 @@ def _ask_key(name: str, backend: Backend, user_data: Path) -> str:
 def _write_key(user_data: Path, name: str, key: str) -> None:
     """Write a key so that only this user can read it."""
     path = user_data / KEYS / name
-    atomic.make_folders(path.parent)
+    stored_files.make_folders(path.parent)
     if path.exists():
-        path.chmod(atomic.PRIVATE)
-    atomic.replace(path, f"{key}\n".encode(), mode=atomic.PRIVATE)
+        path.chmod(stored_files.PRIVATE)
+    stored_files.replace(path, f"{key}\n".encode(), mode=stored_files.PRIVATE)
     if os.name == "nt":
         # Windows ignores modes: take away inherited rights, and give the file to this user alone.
         rights = ["/inheritance:r", "/grant:r", f"{getpass.getuser()}:F"]

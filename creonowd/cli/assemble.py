@@ -14,10 +14,11 @@ import msgspec
 
 from creonowd.cli.client import Client, connect, pad, show, terminal_safe, width, write
 from creonowd.context.fragment import Layer
+from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.model import Model
 from creonowd.settings import console_language, user_data_dir
-from creonowd.storage import atomic
+from creonowd.storage import stored_files
 from creonowd.workspace.creonow_tree import is_document
 
 FOLDER = "assemble"
@@ -218,8 +219,9 @@ class LastAssembly:
     def read(self) -> StoredAssembly | None:
         """Read the last result; None if there is none that can be read."""
         try:
-            stored = msgspec.json.decode(self._path.read_bytes(), type=StoredAssembly)
-        except (OSError, msgspec.MsgspecError):
+            data = stored_files.content(self._path, limit=stored_files.LIMIT_BYTES) or b""
+            stored = msgspec.json.decode(data, type=StoredAssembly)
+        except (DaemonError, *endpoint.NOT_JSON):
             return None
         return stored if stored.version == VERSION else None
 
@@ -232,7 +234,7 @@ class LastAssembly:
             prompt_hash=result["promptHash"],
             token_count=result["tokenCount"],
         )
-        atomic.replace(self._path, msgspec.json.encode(stored))
+        stored_files.replace(self._path, msgspec.json.encode(stored))
 
 
 def view(result: Reply, budget: Reply, *, colour: bool = False, chinese: bool = False) -> str:

@@ -20,9 +20,9 @@ from creonowd.cli.client import pad, show, terminal_safe, width, write
 from creonowd.cli.doctor import BAD, OK, Finding, check_project, paint
 from creonowd.clock import make_clock
 from creonowd.context.budget import BudgetProfile
+from creonowd.context.candidates import Unit, count_fragments, redact_fragments
 from creonowd.context.fragment import Fragment, Layer
 from creonowd.context.text_tools import Memory, TextTools
-from creonowd.context.units import Unit, count_fragments, redact_fragments
 from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.model import Model
 from creonowd.providers.configured import Backends
@@ -30,10 +30,10 @@ from creonowd.skills.library import slug_of
 from creonowd.sources.characters import Inject, entities_in, waiting_notes
 from creonowd.sources.project_files import every_fragment
 from creonowd.sources.synopsis import STORY_FILE
-from creonowd.storage import versioned_json
+from creonowd.storage import stored_files
 from creonowd.tokens.models import KnownTables
+from creonowd.tokens.tables import list_tables
 from creonowd.tokens.tokenizer import Tokenizers
-from creonowd.tokens.user_tables import list_tables
 from creonowd.workspace import budgets, projects
 from creonowd.workspace.constraints import Constraints
 from creonowd.workspace.creonow_tree import (
@@ -158,7 +158,7 @@ def _encoding(chosen: settings.Settings, user_data: Path, root: Path) -> str:
     known = KnownTables(list_tables(user_data))
     profile = _profile(user_data, root)
     backends = Backends(chosen, user_data, time.monotonic)
-    model = backends.get(backends.chosen).model or profile.model
+    model = backends.get(backends.chosen_name).model or profile.model
     return known.encoding_for(model, profile.tokenizer_id).encoding
 
 
@@ -166,12 +166,12 @@ def _profile(user_data: Path, root: Path) -> BudgetProfile:
     """Return the budget of the project, else the user's own, else the usual one."""
     try:
         mine = [one.project_id for one in projects.read(user_data) if one.root == root.resolve()]
-    except (versioned_json.DamagedFileError, DaemonError):
+    except (stored_files.DamagedFileError, DaemonError):
         mine = []
     for name in (*mine, budgets.DEFAULT):
         try:
             stored = budgets.load(user_data / budgets.FOLDER / f"{name}.json")
-        except (versioned_json.DamagedFileError, DaemonError):
+        except (stored_files.DamagedFileError, DaemonError):
             continue
         if stored is not None:
             return stored

@@ -35,6 +35,7 @@ BAR = 20
 _COUNTS = (("done", "of"), ("done", "documents"), ("bytes", "totalBytes"))
 _CLEAR = "\x1b[2K\r"
 
+_NOT_UTF8 = Wording("An argument is not UTF-8.", "有参数不是 UTF-8。")
 _WORK = {
     "context:retrieve": Wording("Indexing the novel", "正在建立索引"),
     "context:assemble": Wording("Assembling the prompt", "正在组装提示词"),
@@ -144,7 +145,7 @@ class Client:
                 if progress.wanted:
                     payload = _with_progress(payload, self._count)
                 message = {"jsonrpc": "2.0", "id": self._count, "method": method}
-                encoded = msgspec.json.encode(message | {"params": payload})
+                encoded = _encode(message | {"params": payload})
                 return _result(self._exchange(encoded, progress))
         except TimeoutError:
             wording = Wording("The daemon does not answer {}.", "守护进程没有回应 {}。").format(
@@ -164,6 +165,14 @@ class Client:
             if reply.get("method") == PROGRESS:
                 progress.report(reply["params"]["value"])
         raise disconnect_error()
+
+
+def _encode(message: dict[str, Any]) -> bytes:
+    """Encode a request; an argument of the command line may hold bytes that are no text."""
+    try:
+        return msgspec.json.encode(message)
+    except UnicodeEncodeError:
+        raise DaemonError(ErrorCode.INVALID_ARGUMENT, _NOT_UTF8) from None
 
 
 def _with_progress(payload: Any, token: int) -> Any:

@@ -29,7 +29,7 @@ from creonowd.clock import make_clock
 from creonowd.context.budget import Budget, BudgetProfile, budget_of, fit_to_model
 from creonowd.context.story_order import DoubtKind, Story
 from creonowd.context_files import record_store
-from creonowd.context_files.search_engines import find_ripgrep
+from creonowd.context_files.search import find_ripgrep
 from creonowd.daemon import endpoint
 from creonowd.errors import (
     WARNINGS,
@@ -57,17 +57,19 @@ from creonowd.sources.project_files import (
     thread_state,
 )
 from creonowd.sources.synopsis import STORY_FILE, read_story
-from creonowd.storage import atomic, journal, versioned_json
+from creonowd.storage import journal, stored_files
 from creonowd.storage.safe_folder import EFFECTIVE
-from creonowd.tokens import user_tables
 from creonowd.tokens.tables import (
     BOUNDS,
     ENCODINGS,
     TableError,
+    list_tables,
     load_costs,
+    load_table,
     packaged_tables,
     verify,
 )
+from creonowd.tokens.tables import FOLDER as USER_TABLES
 from creonowd.workspace import budgets, projects, runs
 from creonowd.workspace.constraints import Constraints
 from creonowd.workspace.creonow_tree import PROJECT_FILE, TREE, CreonowFolder, Tree
@@ -272,10 +274,10 @@ def _check_tokenizer_tables(user_data: Path) -> Iterator[Finding]:
 
 def _own_tables(user_data: Path) -> Iterator[Finding]:
     """Report each table that the user brought, and whether it can be used."""
-    for name, table in user_tables.list_tables(user_data).items():
-        part = f"{user_tables.FOLDER}/{name}"
+    for name, table in list_tables(user_data).items():
+        part = f"{USER_TABLES}/{name}"
         try:
-            user_tables.load_table(table)
+            load_table(table)
         except TableError as error:
             remedy = Wording(
                 "Mend or remove it; until then its models are counted in bytes.",
@@ -350,13 +352,13 @@ def _check_ai(user_data: Path) -> Iterator[Finding]:
         stored = budgets.load(user_data / budgets.FOLDER / f"{budgets.DEFAULT}.json")
         budget = budget_of(BudgetProfile() if stored is None else stored)
         yield from anyio.run(_ai_findings, backends, budget)
-    except (DaemonError, OSError, versioned_json.DamagedFileError):
+    except (DaemonError, OSError, stored_files.DamagedFileError):
         # Other checks report settings and budgets that cannot be read.
         return
 
 
 async def _ai_findings(backends: Backends, budget: Budget) -> list[Finding]:
-    name = backends.chosen
+    name = backends.chosen_name
     backend, readiness = backends.get(name), await backends.readiness()
     model = backend.model or budget.profile.model
     await backends.aclose()
@@ -441,9 +443,11 @@ def _check_log(user_data: Path) -> Iterator[Finding]:
 def _log_lines(path: Path) -> list[LogLine]:
     """Read the end of the log; a line that a kill or a full disk has cut is left out."""
     try:
+        if not path.is_file():
+            return []
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - LOG_BYTES))
-            data = file.read()
+            data = file.read(LOG_BYTES)
     except OSError:
         return []
     return [line for text in data.split(b"\n") if (line := _log_line(text)) is not None]
@@ -545,7 +549,7 @@ def _check_stored_files(user_data: Path) -> Iterator[Finding]:
 def _project_findings(user_data: Path) -> Iterator[Finding]:
     try:
         known = projects.read(user_data)
-    except (versioned_json.DamagedFileError, DaemonError) as error:
+    except (stored_files.DamagedFileError, DaemonError) as error:
         usual = Wording(
             "At the next use it is kept aside; then create your projects again.",
             "下次使用时会另存该文件；请随后重新创建项目。",
@@ -569,11 +573,11 @@ def _project_findings(user_data: Path) -> Iterator[Finding]:
 def _damaged_files(user_data: Path) -> Iterator[Finding]:
     for pattern, problem_in, remedy in STORED_FILES:
         for path in sorted(user_data.glob(pattern)):
-            if versioned_json.is_aside(path):
+            if stored_files.is_aside(path):
                 continue
             try:
                 problem = problem_in(path)
-            except (versioned_json.DamagedFileError, DaemonError, OSError) as error:
+            except (stored_files.DamagedFileError, DaemonError, OSError) as error:
                 problem = error
             if problem:
                 yield _damage_finding(path.relative_to(user_data).as_posix(), problem, remedy)
@@ -598,11 +602,11 @@ def _damage_finding(part: str, problem: Exception | Wording, usual: Wording) -> 
 
 def _files_kept_aside(user_data: Path) -> Iterator[Finding]:
     for path in sorted(user_data.rglob("*.damaged-*")):
-        if versioned_json.is_aside(path):
+        if stored_files.is_aside(path):
             part = path.relative_to(user_data).as_posix()
             found = Wording("could not be read once and was kept aside", "曾无法读取，已另存")
             remedy = Wording(
-                "Look into it for what you miss, then delete it.", "请从中找回所需内容，然后删除。"
+                "Look in it for what you miss, then delete it.", "请从中找回所需内容，然后删除。"
             )
             yield Finding(part=part, state=NOTE, found=found, remedy=remedy)
 
@@ -633,7 +637,7 @@ def _history_problem(path: Path) -> Wording | None:
 
 def _runs_problem(path: Path) -> Wording | None:
     head, *lines = _bytes_of(path).split(b"\n")
-    versioned_json.decode(head, msgspec.Raw, version=runs.VERSION, name=path.name)
+    stored_files.decode(head, msgspec.Raw, version=runs.VERSION, name=path.name)
     torn = [line for line in lines if line and not runs.is_whole(line)]
     return _DAMAGED_LINES.format(len(torn)) if torn else None
 
@@ -644,7 +648,7 @@ def _manifest_problem(path: Path) -> Wording | None:
 
 
 def _binding_problem(path: Path) -> Wording | None:
-    versioned_json.load(path, record_store.Binding, version=record_store.VERSION)
+    stored_files.load(path, record_store.Binding, version=record_store.VERSION)
     return None
 
 
@@ -872,7 +876,7 @@ def _json_problem(path: Path) -> _FileProblem:
 
 
 def _bytes_of(path: Path) -> bytes:
-    return atomic.content(path, limit=versioned_json.LIMIT_BYTES) or b""
+    return stored_files.content(path, limit=stored_files.LIMIT_BYTES) or b""
 
 
 def _skill_problem(path: Path) -> _FileProblem:
@@ -893,7 +897,7 @@ STORED_FILES: tuple[tuple[str, Callable[[Path], Wording | None], Wording], ...] 
     (
         f"{budgets.FOLDER}/*.json",
         _budget_problem,
-        Wording("The default serves; set the budget again.", "现用默认预算；请重新设置。"),
+        Wording("The default budget is used; set the budget again.", "现用默认预算；请重新设置。"),
     ),
     (
         budgets.CORRECTIONS_FILE,

@@ -13,7 +13,7 @@ from creonowd.model import Model
 from creonowd.settings import console_language
 from creonowd.skills.library import FILE, slug_of
 from creonowd.skills.skill import parse
-from creonowd.storage import atomic, versioned_json
+from creonowd.storage import stored_files
 from creonowd.storage.front_matter import Fault
 from creonowd.workspace.creonow_tree import TREE
 
@@ -72,7 +72,7 @@ def _files(path: Path) -> list[Path]:
 
 def _lint(path: Path) -> LintResult:
     try:
-        data = atomic.content(path, limit=versioned_json.LIMIT_BYTES)
+        data = stored_files.content(path, limit=stored_files.LIMIT_BYTES)
         if data is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         faults = parse(data).faults

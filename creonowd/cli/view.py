@@ -30,7 +30,7 @@ from creonowd.cli.client import (
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError, Wording
 from creonowd.settings import console_language, user_data_dir
-from creonowd.storage import atomic
+from creonowd.storage import stored_files
 from creonowd.workspace.projects import FOLDER as PROJECTS
 
 START_SECONDS = 20.0
@@ -161,7 +161,7 @@ def _browse(client: Client, folder: Path, viewer: dict[str, str]) -> None:
     import webbrowser
 
     page = folder / f"{endpoint.REDIRECT}{secrets.token_hex(8)}.html"
-    atomic.create(page, REDIRECT.format(html.escape(viewer["url"])).encode())
+    stored_files.create(page, REDIRECT.format(html.escape(viewer["url"])).encode())
     try:
         if not webbrowser.open(page.as_uri()):
             write_wording(_NO_BROWSER, sys.stderr)

@@ -10,7 +10,7 @@ from pathlib import Path
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.storage.atomic import disk_errors
+from creonowd.storage.stored_files import disk_errors
 from creonowd.workspace.documents import DocumentFiles
 
 FILE = "code_law.md"

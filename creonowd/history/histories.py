@@ -51,6 +51,7 @@ from creonowd.tokens.truncate import one_line
 
 FOLDER = journal.FOLDER
 REMEMBERED = 64
+REMEMBERED_BYTES = 8 * 1024 * 1024
 
 HistoryKey = tuple[str, str]
 
@@ -108,6 +109,11 @@ class History(Model):
         return replace(self, summaries={**self.summaries, summary.covers: summary})
 
 
+def _weigh(_key: HistoryKey, history: History) -> int:
+    """Return the bytes of a history; at least what makes `REMEMBERED` of them as many as are kept."""
+    return max(history.size, REMEMBERED_BYTES // REMEMBERED)
+
+
 class Histories:
     """All histories of this user; a change that returns is on the disk."""
 
@@ -115,7 +121,7 @@ class Histories:
         self._user_data = user_data
         self._locks: WeakValueDictionary[HistoryKey, anyio.Lock] = WeakValueDictionary()
         self._summary_locks: WeakValueDictionary[HistoryKey, anyio.Lock] = WeakValueDictionary()
-        self._histories: Memo[HistoryKey, History] = Memo(REMEMBERED)
+        self._histories: Memo[HistoryKey, History] = Memo(REMEMBERED_BYTES, _weigh)
 
     async def read(self, key: HistoryKey) -> History:
         """Return the history of a conversation; one that never began is empty."""

@@ -11,7 +11,7 @@ import msgspec
 
 from creonowd.model import Model
 from creonowd.redaction import Redacted, RedactionEvidence, Redactor, redact_value
-from creonowd.redaction.labels import is_secret_name
+from creonowd.redaction.secret_names import is_secret_name
 from creonowd.text import has_too_many_values
 from creonowd.tokens.truncate import clip, one_line
 

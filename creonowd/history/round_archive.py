@@ -40,7 +40,7 @@ from creonowd.history.rounds import (
 from creonowd.history.summary import redact_summary, render_summary
 from creonowd.model import Model
 from creonowd.redaction import Redactor
-from creonowd.storage import versioned_json
+from creonowd.storage import stored_files
 
 VERSION = 1
 ROUNDS_RECIPE = "rounds"
@@ -215,16 +215,18 @@ def rounds_to_add(history: History, redactor: Redactor, data: bytes) -> NewRound
 
 
 def _read_rounds(data: bytes, redactor: Redactor) -> tuple[list[Message], list[StoredSummary]]:
-    from creonowd.context_files.archive_import import invalid_archive
+    from creonowd.context_files.archive_format import invalid_archive
 
     try:
-        read = versioned_json.decode(data, ArchiveRounds, version=VERSION, name=ROUNDS)
+        read = stored_files.decode(data, ArchiveRounds, version=VERSION, name=ROUNDS)
         names = [name or "" for m in read.messages for name in (m.tool_call_id, m.name)]
         if max(map(len, names), default=0) > LONGEST_ID:
             raise invalid_archive("rounds", "A message has an id or a name that is too long.")
         messages = check_messages((), read.messages)
         if any(m.ref and not is_ref_id(m.ref) for m in messages):
-            raise invalid_archive("rounds", "A message names no context file that could be.")
+            raise invalid_archive(
+                "rounds", "A message names a context file by an id that is not valid."
+            )
         count = sum(message.role is Speaker.USER for message in messages) + 1
         summaries = [
             replace(stored, summary=redact_summary(stored.summary, redactor))
@@ -232,12 +234,14 @@ def _read_rounds(data: bytes, redactor: Redactor) -> tuple[list[Message], list[S
             if 0 < stored.covers <= count
         ]
         return [redact_message(message, redactor) for message in messages], summaries
-    except (versioned_json.DamagedFileError, RecursionError):
+    except (stored_files.DamagedFileError, RecursionError):
         raise invalid_archive("rounds", "The rounds cannot be understood.") from None
     except DaemonError as error:
         if error.code is not ErrorCode.INVALID_ARGUMENT or "reason" in error.details:
             raise
-        raise invalid_archive("rounds", "The rounds are none that a daemon would keep.") from None
+        raise invalid_archive(
+            "rounds", "The rounds are not in the form in which a daemon keeps them."
+        ) from None
 
 
 def _without_orphans(messages: Sequence[Message]) -> list[Message]:

@@ -137,7 +137,7 @@ class Round:
         return tuple(pair(list(short)))
 
     @cached_property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether the model has given its answer."""
         last = self.messages[-1]
         return last.role is Speaker.ASSISTANT and not last.calls

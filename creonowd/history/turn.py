@@ -238,7 +238,7 @@ def _continues(request: TurnRequest, history: History) -> bool:
     if not history.rounds:
         return False
     last = history.rounds[-1]
-    return not last.finished and (not request.input or last.request == request.input)
+    return not last.is_finished and (not request.input or last.request == request.input)
 
 
 def _current_pieces(
@@ -248,7 +248,9 @@ def _current_pieces(
     if not _continues(request, history):
         if not request.input:
             raise DaemonError(
-                ErrorCode.INVALID_ARGUMENT, "input is empty and no round waits.", field="input"
+                ErrorCode.INVALID_ARGUMENT,
+                "input is empty and no round is unfinished.",
+                field="input",
             )
         return [_input_piece(Message(role=Speaker.USER, content=request.input), request, tools)], {}
     last = history.rounds[-1]

@@ -17,7 +17,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 from msgspec.structs import replace
 
 from creonowd.context.assemble import Assembly
-from creonowd.context.evidence import Decision
+from creonowd.context.candidates import Decision
 from creonowd.context.fragment import TIMING, FragmentKind, Layer
 from creonowd.context.language import CHINESE, CONSTRAINTS_FILE, ManuscriptLanguage, PromptFrame
 from creonowd.errors import DaemonError, ErrorCode, Wording

@@ -15,7 +15,6 @@ from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
-import regex
 
 from creonowd.errors import Wording
 from creonowd.text import has_too_many_values, late_pattern
@@ -209,6 +208,8 @@ def hits(ban: Ban, text: str) -> Iterator[BannedSpan]:
 
 def word_pattern(word: str) -> str:
     """Return a pattern for a word: in Chinese anywhere, in Latin script not inside another word."""
+    import regex
+
     escaped = regex.escape(word, literal_spaces=True)
     before = r"(?<![A-Za-z0-9_])" if word[0].isascii() and word[0].isalnum() else ""
     after = r"(?![A-Za-z0-9_])" if word[-1].isascii() and word[-1].isalnum() else ""
@@ -226,6 +227,8 @@ def _mark_pattern(name: str) -> str | None:
 
 
 def _ban(patterns: list[str], *, whole: bool) -> Ban:
+    import regex
+
     return Ban(regex.compile("|".join(patterns), regex.IGNORECASE), whole)
 
 
@@ -258,6 +261,7 @@ def _is_word(item: str, most_words: int) -> bool:
 
 
 if TYPE_CHECKING:
+    import regex
     from ahocorasick_rs import AhoCorasick, BytesAhoCorasick
 
 AVOID_KEYS = ("avoid", "avoids", "forbidden", "banned", "wrong", "deprecated")
@@ -355,6 +359,8 @@ def misuses(terms: tuple[Term, ...], text: str, most: int) -> list[tuple[Term, B
 @lru_cache(maxsize=16)
 def _finder(terms: tuple[Term, ...]) -> tuple["WordFinder", list[bool]]:
     """Return a finder of the words to avoid, and for each if it may be part of the preferred word."""
+    import regex
+
     nested = [
         regex.search(regex.escape(avoid), preferred, regex.IGNORECASE) is not None
         for avoid, preferred in terms
@@ -414,6 +420,8 @@ class WordFinder:
         return not before and not (last and end < len(data) and data[end] in _WORD_BYTES)
 
     def _places_one_by_one(self, text: str) -> list[WordPlace]:
+        import regex
+
         return [
             (number, *match.span())
             for number, word in enumerate(self._words)

@@ -51,7 +51,7 @@ _SILENT = Wording(
 )
 
 
-class _Pending:
+class _PendingReply:
     """A request without its reply."""
 
     def __init__(self, on_progress: OnProgress | None) -> None:
@@ -67,7 +67,7 @@ class _DaemonConnection:
         self._send = send
         self._sending = anyio.Lock()
         self._count = 0
-        self._pending: dict[int, _Pending] = {}
+        self._pending: dict[int, _PendingReply] = {}
         self.is_open = True
 
     async def call(
@@ -75,7 +75,7 @@ class _DaemonConnection:
     ) -> Any:
         """Call a channel; a call that is cancelled here is cancelled in the daemon too."""
         self._count += 1
-        number, pending = self._count, _Pending(on_progress)
+        number, pending = self._count, _PendingReply(on_progress)
         meta = {"timeoutMs": PATIENCE_MS, "progressToken": number}
         params = payload | {"_meta": meta}
         self._pending[number] = pending

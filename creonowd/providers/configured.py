@@ -6,14 +6,14 @@ in `PRESETS` are added by name alone.
 """
 
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import anyio
 import msgspec
 from anyio import to_thread
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from creonowd import settings as configuration
 from creonowd.errors import DaemonError, ErrorCode, Wording
@@ -29,7 +29,7 @@ from creonowd.providers.provider import Answer, Call, Effort, OnText, Provider, 
 from creonowd.providers.sdk import Address, is_installed, library_missing
 from creonowd.redaction import PLACEHOLDER
 from creonowd.settings import FILE, OWN_BACKEND, Backend, Key, Settings
-from creonowd.storage import atomic, versioned_json
+from creonowd.storage import stored_files
 from creonowd.tokens.models import facts_for
 
 PRESETS: dict[str, Backend] = {
@@ -172,7 +172,7 @@ class Backends:
         self._reports: Memo[tuple[str, str], tuple[float, ServerReport]] = Memo(_KEPT_REPORTS)
 
     @property
-    def chosen(self) -> str:
+    def chosen_name(self) -> str:
         """The name of the back end that answers unless another is asked for."""
         return self._settings.ai_backend or OWN_BACKEND
 
@@ -210,15 +210,12 @@ class Backends:
                 others = sorted(self._settings.backends.items())
                 name = next((n for n, other in others if other.model == model), name)
         backend = self.get(name)
-        sampling = _sampling(backend)
-        for preference in reversed(preferences):
-            sampling = preference.sampling.with_defaults(sampling)
         most = (*(each.max_output_tokens for each in preferences), backend.max_output_tokens)
         return Choice(
             backend=name,
             provider=backend.provider,
             model=model or backend.model,
-            sampling=sampling,
+            sampling=_sampling(backend, preferences),
             max_output_tokens=next((one for one in most if one is not None), None),
         )
 
@@ -227,7 +224,7 @@ class Backends:
 
         It stays the same one, and open while it answers, whatever is chosen or changed meanwhile.
         """
-        name = self.chosen
+        name = self.chosen_name
         return _BorrowedProvider(self, name, await self.open_provider(name))
 
     async def open_provider(self, name: str) -> Provider:
@@ -312,7 +309,7 @@ class Backends:
 
     async def readiness(self, name: str | None = None) -> Readiness:
         """Return whether a back end can be used, without using it."""
-        name = self.chosen if name is None else name
+        name = self.chosen_name if name is None else name
         try:
             backend = self.get(name)
             key = None
@@ -334,7 +331,7 @@ class Backends:
 
     def model(self, profile_model: str) -> str:
         """Return the model of the chosen back end, else the budget profile's."""
-        return self.get(self.chosen).model or profile_model
+        return self.get(self.chosen_name).model or profile_model
 
     def limits(self, name: str, model: str) -> ModelLimits:
         """Return what is known of a model, first what its server reported; nothing is sent."""
@@ -450,18 +447,23 @@ def _server_window(backend: Backend, server: ServerReport | None) -> int | None:
     return server.largest if backend.provider == "ollama" else server.window
 
 
-def _sampling(backend: Backend) -> Sampling:
-    return Sampling(
+def _sampling(backend: Backend, preferences: Sequence[CallPreferences]) -> Sampling:
+    """Return each value of the first preference that has it, else of the back end."""
+    sampling = Sampling(
         temperature=backend.temperature,
         top_p=backend.top_p,
         effort=None if backend.effort is None else Effort(backend.effort),
     )
+    for each in reversed(preferences):
+        given = {name: value for name, value in asdict(each.sampling).items() if value is not None}
+        sampling = replace(sampling, **given)
+    return sampling
 
 
 def _store(path: Path, backends: Mapping[str, Backend], chosen: str, keep_choice: bool) -> None:  # noqa: FBT001 - called in a thread
     """Write the back ends into the settings, whose other values stay as they are, in their order."""
     for _ in range(_WRITE_TRIES):
-        data = atomic.content(path, limit=versioned_json.LIMIT_BYTES)
+        data = stored_files.content(path, limit=stored_files.LIMIT_BYTES)
         values = configuration.stored_values(data)
         values["backends"] = {
             name: msgspec.to_builtins(one) for name, one in sorted(backends.items())
@@ -469,7 +471,7 @@ def _store(path: Path, backends: Mapping[str, Backend], chosen: str, keep_choice
         if not keep_choice or values.get("aiBackend", "") not in {"", *backends}:
             values["aiBackend"] = chosen
         written = msgspec.json.format(msgspec.json.encode(values), indent=2) + b"\n"
-        if atomic.replace_unchanged(path, written, data, mode=atomic.PRIVATE):
+        if stored_files.replace_unchanged(path, written, data, mode=stored_files.PRIVATE):
             return
     raise DaemonError(ErrorCode.CONFLICT, "Someone else changes settings.json; try again.")
 

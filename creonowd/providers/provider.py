@@ -56,11 +56,6 @@ class Sampling(Model, forbid_unknown_fields=True):
     top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
     effort: Effort | None = None
 
-    def with_defaults(self, other: "Sampling") -> "Sampling":
-        """Return these, and those of `other` where these are None."""
-        own = {name: value for name, value in asdict(self).items() if value is not None}
-        return replace(other, **own)
-
     def without(self, names: "frozenset[str] | set[str]") -> "Sampling":
         """Return the same without some of them."""
         return replace(self, **dict.fromkeys(names))

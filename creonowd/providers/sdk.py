@@ -21,7 +21,6 @@ from collections.abc import (
     Mapping,
 )
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -457,6 +456,8 @@ def redact_message(message: str, secret: str) -> str:
 
 def retry_after_ms(headers: Mapping[str, str]) -> int | None:
     """Read how long a provider asks to wait: milliseconds, seconds or a date."""
+    from email.utils import parsedate_to_datetime
+
     lower = {name.lower(): value.strip() for name, value in headers.items()}
     for name, factor in (("retry-after-ms", 1), ("retry-after", 1000)):
         try:

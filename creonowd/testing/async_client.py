@@ -135,7 +135,7 @@ class AsyncClient:
             self._replies[message["id"]] = message
         self._wake()
 
-    def ended(self) -> None:
+    def mark_ended(self) -> None:
         """Note that the daemon closed the connection."""
         self.closed.set()
         self._wake()
@@ -237,7 +237,7 @@ async def receive_messages(
             for event in splitter.events():
                 assert isinstance(event, Frame)
                 await client.receive(bytes(event.body))
-    client.ended()
+    client.mark_ended()
 
 
 def daemon_command(user_data: Path, *arguments: str) -> list[str]:

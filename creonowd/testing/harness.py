@@ -177,18 +177,18 @@ class Harness:
 
     def kill(self) -> None:
         """Kill the daemon as a crash would."""
-        process = self._running.process
+        process = self._connected_client.process
         assert process is not None
         process.kill()
         self._on_loop(process.wait)
 
     def call(self, channel: str, payload: Any = None, *, seconds: float = PATIENCE) -> Any:
         """Call a channel as the owner; raises `RpcError`, or `ConnectionError` if the daemon has gone."""
-        return self._on_loop(self._running.call, channel, payload, seconds)
+        return self._on_loop(self._connected_client.call, channel, payload, seconds)
 
     def failure(self, channel: str, payload: Any = None) -> RpcError:
         """Call a channel and return the error that must come."""
-        return self._on_loop(self._running.failure, channel, payload)
+        return self._on_loop(self._connected_client.failure, channel, payload)
 
     def invoke(self, channel: str, payload: Any = None) -> dict[str, Any]:
         """Call a channel as the owner and get the IPC envelope."""
@@ -196,7 +196,7 @@ class Harness:
 
     def handle(self, method: str, handler: HostHandler) -> None:
         """Answer a call that the daemon makes."""
-        self._running.handlers[method] = handler
+        self._connected_client.handlers[method] = handler
 
     def make_project(
         self, name: str = "长夜", files: Mapping[str, str] | None = None
@@ -225,7 +225,7 @@ class Harness:
         self, name: str, *, where: Predicate = bool, seconds: float = PATIENCE
     ) -> dict[str, Any]:
         """Wait for the next event of this name that fits, and take it."""
-        return self._on_loop(self._running.event, name, where, seconds)
+        return self._on_loop(self._connected_client.event, name, where, seconds)
 
     def logs(self, event: str | None = None) -> list[dict[str, Any]]:
         """Read what the daemon has logged, oldest first; of one event, if it is named."""
@@ -252,7 +252,7 @@ class Harness:
         return over_stdio(self.user_data, Framing.LINES, **self._environ)
 
     @property
-    def _running(self) -> AsyncClient:
+    def _connected_client(self) -> AsyncClient:
         assert self._client is not None, "the harness is not started"
         return self._client
 
@@ -323,7 +323,7 @@ class JoinedHarness(Harness):
         found = endpoint.read(self.user_data)
         assert found is not None
         os.kill(found.pid, signal.SIGTERM if os.name == "nt" else signal.SIGKILL)
-        self._on_loop(self._running.closed.wait)
+        self._on_loop(self._connected_client.closed.wait)
 
     def _open(self) -> contextlib.AbstractAsyncContextManager[AsyncClient]:
         return _over_endpoint(self.user_data)

@@ -50,7 +50,7 @@ export class Daemon extends Callable {
     super(session);
     this.#settings = settings;
     this.#session = session;
-    this.#policy = options.restart === false ? NO_RESTART : { ...RESTART, ...defined(options.restart ?? {}) };
+    this.#policy = options.restart === false ? NO_RESTART : { ...RESTART, ...withoutUndefined(options.restart ?? {}) };
   }
 
   get state() {
@@ -204,7 +204,7 @@ export function delayAfter(failures, { firstDelayMs, longestDelayMs } = RESTART)
 
 function resolveSettings(options) {
   const environment = { ...process.env, ...options.env };
-  const settings = { ...DEFAULTS, ...defined(options) };
+  const settings = { ...DEFAULTS, ...withoutUndefined(options) };
   const found = findExecutable(options.executable, environment);
   return {
     ...settings,
@@ -221,7 +221,7 @@ function isRecoverable(error) {
 }
 
 /** Leave out the options that are `undefined`. */
-function defined(options) {
+function withoutUndefined(options) {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 

@@ -97,13 +97,13 @@ def _normal(items: list[Item]) -> dict[tuple[str, str], Any]:
     for item in _split(items):
         label = _with_numbered_ids(item.label, ids)
         times = 1
-        while (item.section, _repeated(label, times)) in normal:
+        while (item.section, _numbered_label(label, times)) in normal:
             times += 1
-        normal[item.section, _repeated(label, times)] = _normal_value(item.reply, ids)
+        normal[item.section, _numbered_label(label, times)] = _normal_value(item.reply, ids)
     return normal
 
 
-def _repeated(label: str, times: int) -> str:
+def _numbered_label(label: str, times: int) -> str:
     return label if times == 1 else f"{label} (time {times})"
 
 

@@ -82,7 +82,8 @@ def measure(checkout: Path) -> list[Entries]:
         daemon = Daemon(checkout, home / "user-data", over=home / "socket", trace=address)
         with daemon, listener.accept() as marks:
             return [
-                Entries(name, entered(marks, request)) for name, request in _requests(daemon, root)
+                Entries(name, record_request(marks, request))
+                for name, request in _requests(daemon, root)
             ]
 
 
@@ -150,7 +151,7 @@ def _open_page(stack: ExitStack, page: str, token: str, at: dict[str, Any]) -> N
             raise RuntimeError(f"{method}: {reply['error']}")
 
 
-def entered(marks: Marks, request: Callable[[], Any]) -> Functions:
+def record_request(marks: Marks, request: Callable[[], Any]) -> Functions:
     """Record one request and the work that goes on behind it, beginning when nothing goes on."""
     _mark(marks, "start")
     _settle(marks)

@@ -105,7 +105,7 @@ def lines_that_are_no_request() -> tuple[bytes, ...]:
     return _LINES
 
 
-def malformed(contract: Path, known: dict[str, Any]) -> Iterator[Call]:
+def malformed_calls(contract: Path, known: dict[str, Any]) -> Iterator[Call]:
     """Give payloads for every channel of the contract with one field missing, odd or too many.
 
     `known` are the values of fields that name something that exists.

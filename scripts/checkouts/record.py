@@ -70,7 +70,7 @@ def record(checkout: Path, inputs: Inputs, home: Path) -> list[Item]:
         recorder.files(sample)
         recorder.conversation(sample)
         recorder.runs(sample, inputs.sample)
-        recorder.editing(sample)
+        recorder.edits(sample)
         recorder.errors(sample, inputs.contract)
     return recorder.items
 
@@ -228,7 +228,7 @@ class _Recorder:
                 "skill runs", "context:assemble", at | {"skillId": skill, "selection": selection}
             )
 
-    def editing(self, project: str) -> None:
+    def edits(self, project: str) -> None:
         """Change constraints, documents, skills and saved conversations; count tokens."""
         own = {"projectId": project}
         made = self.ask(
@@ -282,7 +282,7 @@ class _Recorder:
             "limit": 3,
             "debugMode": True,
         }
-        for method, payload in messages.malformed(contract, known):
+        for method, payload in messages.malformed_calls(contract, known):
             reply = self.daemon.request(method, payload)
             kept = reply if "error" in reply else "answered"
             self.items.append(Item("errors", f"{method} {payload!r}", kept))

@@ -33,12 +33,12 @@ What is found to be a secret is replaced before anything is counted or cut, so t
 If something harmless was taken out, write it so that it no longer looks like a secret, and report it.
 """
 
-# What a secret of each kind is; those of `vendor_keys` are named after who gives them out.
+# What a secret of each kind is; others of `vendor_keys` are named after who gives them out.
 SECRETS = {
     "recovery_phrase": "The words of a wallet's recovery phrase.",
     "recovery_code": "Recovery codes of two-factor authentication.",
     "pgpass_password": "The password in a line of `.pgpass`.",
-    "url_credentials": "User and password in a URL.",
+    "url_credentials": "User and password in a URL, or the part of a private address that nobody could guess.",
     "password_hash": "A password's hash, as in `/etc/shadow` or `htpasswd`.",
     "wifi_password": "The password in a Wi-Fi code.",
     "otp_secret": "The secret of one-time passwords, as in `otpauth://`.",
@@ -143,4 +143,5 @@ def _vendors() -> str:
 
 
 def _ids_of_vendors() -> Sequence[str]:
-    return list(dict.fromkeys(rule.pattern_id for rule in vendor_keys.RULES))
+    ids = dict.fromkeys(rule.pattern_id for rule in vendor_keys.RULES)
+    return [one for one in ids if one not in SECRETS]

@@ -218,7 +218,7 @@ def requirements(
         if (extra and extra[1] not in extras) or (only_extras and not extra):
             continue
         wanted = _normal(re.split(r"[^\w.-]", requirement.strip(), maxsplit=1)[0])
-        if wanted in _installed() and wanted not in UNUSED_LIBRARIES:
+        if wanted in _names_of_installed() and wanted not in UNUSED_LIBRARIES:
             found.append(wanted)
             if more := re.match(r"[\w.-]+\s*\[([^\]]+)\]", requirement.strip()):
                 chosen = [part.strip() for part in more[1].split(",")]
@@ -239,7 +239,7 @@ def closure(names: Iterable[str]) -> set[str]:
 
 
 @cache
-def _installed() -> frozenset[str]:
+def _names_of_installed() -> frozenset[str]:
     return frozenset(_normal(one.name) for one in distributions())
 
 

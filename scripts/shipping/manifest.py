@@ -118,8 +118,8 @@ def _owner(path: PurePosixPath, origin: Path | None) -> str:
         return BOOTLOADER
     if inside.parent == TABLES_PLACE:
         return TABLES
-    if inside.parent == VENDORED_PLACE and inside.stem in _vendored():
-        return _vendored()[inside.stem]["package"]
+    if inside.parent == VENDORED_PLACE and inside.stem in _vendored_scripts():
+        return _vendored_scripts()[inside.stem]["package"]
     is_built_here = origin is not None and origin.parent == Path(__file__).parent
     if is_built_here or inside.parts[0] == OURS or inside.parts[0].startswith(f"{OURS}-"):
         return OURS
@@ -132,7 +132,7 @@ def _owner(path: PurePosixPath, origin: Path | None) -> str:
 
 
 @cache
-def _vendored() -> dict[str, dict[str, str]]:
+def _vendored_scripts() -> dict[str, dict[str, str]]:
     """Return what the viewer's page brings along of others, by the stems of its files."""
     listed = json.loads((ROOT / VENDORED_PLACE / "manifest.json").read_text(encoding="utf-8"))
     return {PurePosixPath(one["file"]).stem: one for one in listed["packages"]}
@@ -182,7 +182,7 @@ def _component(name: str, folder: Path) -> Component:
     if name == TABLES:
         texts = [ROOT / TABLES_PLACE / "NOTICE", ROOT / TABLES_PLACE / "LICENSE-APACHE"]
         return _make_component(folder, name, SEE_TEXT, "MIT AND Apache-2.0", texts)
-    for stem, script in _vendored().items():
+    for stem, script in _vendored_scripts().items():
         if name == script["package"]:
             text = ROOT / VENDORED_PLACE / f"{stem}.LICENSE"
             return _make_component(folder, name, script["version"], script["licence"], [text])

@@ -26,7 +26,7 @@ PROGRAM_SHA256 = "1bf5b5bf9417e0c29521be4587f32a1e83ca30a4abf469d8f71df71b3023b9
 CACHE = ROOT / ".electron"
 LIBRARIES = ("xvfb", "libgtk-3-0", "libnss3", "libasound2", "libgbm1")
 BRIDGE = NODE_ROOT / "electron"
-TESTS = ("walk.mjs", "endings.mjs")
+TESTS = ("bridge.mjs", "endings.mjs")
 NOBODY = 65534
 
 

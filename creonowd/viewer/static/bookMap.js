@@ -7,7 +7,7 @@ import { string } from "./language.js";
 import { isIn, nameOf, piecesFrom } from "./pieces.js";
 import { place } from "./place.js";
 import { invoke } from "./rpc.js";
-import { signal, when } from "./signals.js";
+import { onSignal, signal } from "./signals.js";
 
 const GROUPS = [["peopleTitle", "person"], ["worldNotes", "note"], ["threads", "thread"]];
 const MANY = 16;
@@ -49,14 +49,14 @@ export function showMap() {
     sign: ([title, kind]) => JSON.stringify([string(title), ofKind(kind).length > 0]), render: group });
   for (const [, kind] of GROUPS) showSubjects(kind);
   fill(byId("map-legend"), ...STATES.map((state) => h("span", {}, h("i", { class: `key ${state}` }), string(state))),
-    documents.some(isTold) ? h("span", { class: "wide" }, h("i", { class: "told" }, "≈"), string("told")) : null);
+    documents.some(isSummedUp) ? h("span", { class: "wide" }, h("i", { class: "summed-up" }, "≈"), string("summedUp")) : null);
   if (mustReveal) revealHere();
   if (coverage) mustReveal = false;
 }
 
 const revealHere = () => byId("chapters").querySelector(".here")?.scrollIntoView({ block: "nearest", inline: "center" });
 
-const isTold = ({ told }) => told === "full" || told === "brief";
+const isSummedUp = ({ told }) => told === "full" || told === "brief";
 
 const unread = ({ sourceRef, name, number }) => ({ documentId: sourceRef, title: name, number, length: 1, place: "before", ranges: [] });
 
@@ -74,7 +74,7 @@ function chapter(document, longest) {
   const summary = summaryOf(document);
   return h("li", {}, h("button", { type: "button", class: `chapter ${isHere ? "here" : ""} ${document.place === "after" ? "after" : ""}`, "aria-current": isHere ? "true" : undefined,
     title: `${title} · ${summary}`, onclick: (event) => signal("open", { documentId, cursor: positionAt(event, track, length, isHere) }) },
-  h("span", { class: "chapter-name" }, title), h("span", { class: "chapter-number", "aria-hidden": "true" }, document.number ?? title), isTold(document) ? h("span", { class: "told", title: string("told") }, "≈") : null,
+  h("span", { class: "chapter-name" }, title), h("span", { class: "chapter-number", "aria-hidden": "true" }, document.number ?? title), isSummedUp(document) ? h("span", { class: "summed-up", title: string("summedUp") }, "≈") : null,
   h("span", { class: "bar-room" }, track), h("span", { class: "unseen" }, summary)));
 }
 
@@ -105,8 +105,8 @@ function group([title, kind]) {
 /** List what a group has, each with a mark that says whether the model has it. */
 function showSubjects(kind) {
   const list = byId("cast").querySelector(`[data-group="${kind}"] ul`);
-  const marked = ofKind(kind).map((one) => ({ one, state: one.problem ? "problem" : stateOf(one.sourceRef) }));
-  if (list) patch(list, marked, { key: ({ one }) => one.sourceRef, sign: (item) => JSON.stringify([item, string("seen")]), render: subjectRow, update: updateRow });
+  const rows = ofKind(kind).map((one) => ({ one, state: one.problem ? "problem" : stateOf(one.sourceRef) }));
+  if (list) patch(list, rows, { key: ({ one }) => one.sourceRef, sign: (item) => JSON.stringify([item, string("seen")]), render: subjectRow, update: updateRow });
 }
 
 function subjectRow({ one, state }) {
@@ -134,9 +134,9 @@ export function stateOf(sourceRef) {
   return found.length ? "left_out" : "never";
 }
 
-when(["inspected", "language"], showMap);
+onSignal(["inspected", "language"], showMap);
 addEventListener("resize", revealHere); // the map becomes a strip in a narrower window
-when("document", () => {
+onSignal("document", () => {
   mustReveal = true;
   showMap();
 });

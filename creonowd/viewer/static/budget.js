@@ -7,7 +7,7 @@ import { errorText, listing, number, percent, string } from "./language.js";
 import { isIn, LAYERS, nameOf, piecesOf } from "./pieces.js";
 import { place } from "./place.js";
 import { invoke } from "./rpc.js";
-import { signal, when } from "./signals.js";
+import { onSignal, signal } from "./signals.js";
 import { toast } from "./undo.js";
 
 const LARGEST_TOTAL = 64_000;
@@ -354,4 +354,4 @@ async function save(event, box) {
   toast(string("budgetKept"), () => putBack(before));
 }
 
-when(["inspected", "failed", "language"], () => showBar());
+onSignal(["inspected", "failed", "language"], () => showBar());

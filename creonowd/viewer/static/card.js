@@ -9,7 +9,7 @@ import { fileOf, nameOf, pieceOf, whyOf } from "./pieces.js";
 import { MASK, place } from "./place.js";
 import { invoke } from "./rpc.js";
 import { addRule } from "./rules.js";
-import { signal, when } from "./signals.js";
+import { onSignal, signal } from "./signals.js";
 import { takeBack, toast } from "./undo.js";
 
 const MODES = ["always", "mentioned", "manual", "never"];
@@ -179,10 +179,10 @@ function selectLine(field, line) {
 }
 
 export function listenToCards() {
-  when("name", openCard);
-  when("write-down", openWriteDown);
-  when("mend", openMend);
-  when(["subjects-loaded", "inspected", "language"], () => shown && showCard());
+  onSignal("name", openCard);
+  onSignal("write-down", openWriteDown);
+  onSignal("mend", openMend);
+  onSignal(["subjects-loaded", "inspected", "language"], () => shown && showCard());
   addEventListener("pointerdown", (event) => {
     if (shown && !byId("card").contains(event.target)) closeCard();
   }, true);

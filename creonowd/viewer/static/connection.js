@@ -7,7 +7,7 @@ import { signal } from "./signals.js";
 
 const RETRY_MS = 500;
 let tokens = [];
-let link = {};
+let fromAddress = {};
 let retry = () => {};
 
 /** Read the token and the place from the address, so that the history has no token.
@@ -17,7 +17,7 @@ let retry = () => {};
 export function readAddress() {
   const { token } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
   const place = readPlace(location.hash);
-  link = { token, place };
+  fromAddress = { token, place };
   tokens = [token, sessionStorage.getItem("token")].filter(Boolean);
   if (token) history.replaceState(null, "", location.pathname);
   return token ? {} : place;
@@ -33,8 +33,8 @@ export async function stayConnected(ready) {
       return;
     }
     if (closed) {
-      const from = token === link.token ? link.place : {};
-      link = {};
+      const from = token === fromAddress.token ? fromAddress.place : {};
+      fromAddress = {};
       await renewTokens(token);
       signal("connection", "connected");
       ready(from); // not awaited: a connection that is lost meanwhile must show at once

@@ -21,7 +21,7 @@ function furnish(element, attributes, children) {
     else if (value === true) element.setAttribute(name, "");
     else element.setAttribute(name, value);
   }
-  element.append(...present(children));
+  element.append(...withoutGaps(children));
   return element;
 }
 
@@ -32,7 +32,7 @@ export const button = (label, onclick, attributes = {}) => h("button", { type: "
     author presses it would not hear of it. What had the focus keeps it. */
 export function fill(element, ...children) {
   const made = document.createDocumentFragment();
-  made.append(...present(children));
+  made.append(...withoutGaps(children));
   const before = [...element.childNodes];
   if (before.length === made.childNodes.length && before.every((one, at) => one.isEqualNode(made.childNodes[at]))) return;
   const focused = element.contains(document.activeElement) ? document.activeElement : null;
@@ -98,7 +98,7 @@ function replaceFocused(child, wanted) {
 }
 
 /** Split a text into parts, with every match in a `mark` element. */
-export function marked(text, query) {
+export function withMarks(text, query) {
   if (!query) return [text];
   const literal = query.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   return text.split(new RegExp(`(${literal})`, "giu")).map((part, at) => (at % 2 ? h("mark", {}, part) : part));
@@ -138,6 +138,6 @@ export function copyButton(label, text, { done, failed, ...attributes }) {
   return made;
 }
 
-function present(children) {
+function withoutGaps(children) {
   return children.flat().filter((child) => child !== null && child !== undefined && child !== false && child !== "");
 }

@@ -7,8 +7,8 @@ import { errorText, locale, number, string } from "./language.js";
 import { place } from "./place.js";
 import { invoke } from "./rpc.js";
 import { showRules } from "./rules.js";
-import { signal, when } from "./signals.js";
-import { sinceLastTime } from "./since.js";
+import { onSignal, signal } from "./signals.js";
+import { sinceLastTime } from "./changes.js";
 import { toast } from "./undo.js";
 
 const BOXES = [
@@ -33,7 +33,7 @@ function makeDrawer() {
   const made = BOXES.map(({ id, title, show }) => {
     const content = h("div", { class: "box-content" });
     const box = h("details", { class: "box", id, ontoggle: () => box.open && show(content) }, h("summary", {}, h("h3", { "data-string": title }, string(title))), content);
-    when(["language", "inspected", "budget", "drawer-contents"], () => box.open && show(content));
+    onSignal(["language", "inspected", "budget", "drawer-contents"], () => box.open && show(content));
     return box;
   });
   fill(byId("drawer"), h("header", {}, h("h2", { id: "drawer-title", "data-string": "drawer" }, string("drawer")),
@@ -76,8 +76,8 @@ function showEditors() {
 export function listenToDrawer() {
   makeDrawer();
   byId("drawer-toggle").addEventListener("click", () => (byId("drawer").hidden ? openDrawer() : closeDrawer()));
-  when("drawer", openDrawer);
-  when(["inspected", "failed"], showEditors);
+  onSignal("drawer", openDrawer);
+  onSignal(["inspected", "failed"], showEditors);
 }
 
 /** Ask which back ends there are and show them. */

@@ -8,7 +8,7 @@ import { select } from "./manuscript.js";
 import { nameOf, pieceOf } from "./pieces.js";
 import { address, place } from "./place.js";
 import { skillName } from "./run.js";
-import { signal, when } from "./signals.js";
+import { onSignal, signal } from "./signals.js";
 
 const RUNS = 4;
 let allNotices = false;
@@ -67,7 +67,7 @@ function seenParts({ wordsBefore, wordsAfter, people, notes, rules, passages, pa
     notes ? link(string("notes", notes), tab("settings")) : null,
     rules ? link(string("ruleCount", rules), tab("rules")) : null,
     passages ? link(string("passagesFrom", string("passages", passages), string("ofChapters", passageChapters)), tab("retrieved")) : null,
-    toldChapters ? link(string("toldChapters", toldChapters), tab("retrieved")) : null,
+    toldChapters ? link(string("storyOfChapters", toldChapters), tab("retrieved")) : null,
   ].filter(Boolean);
 }
 
@@ -159,4 +159,4 @@ function noticeText({ code, message, sourceRef, layer, details }) {
   return /[.!?。！？…)）]$/u.test(said) ? said : said + string("fullStop");
 }
 
-when(["inspected", "failed", "language"], showHeadline);
+onSignal(["inspected", "failed", "language"], showHeadline);

@@ -3,7 +3,7 @@
 import { byId } from "./dom.js";
 import { place, whereabouts } from "./place.js";
 import { invoke, isConnected } from "./rpc.js";
-import { signal, when } from "./signals.js";
+import { onSignal, signal } from "./signals.js";
 
 // A change is asked for at once, unless the last one was a moment ago: typing on must leave time to draw.
 const PAUSE_MS = 100;
@@ -22,10 +22,10 @@ let generation = 0;
 export function refresh(cause = "author") {
   wanted = wanted === "author" ? wanted : cause;
   setBusy(true);
-  if (!timer && !running) timer = setTimeout(start, rest());
+  if (!timer && !running) timer = setTimeout(start, pauseLeft());
 }
 
-const rest = () => Math.max(0, lastStart + PAUSE_MS - performance.now());
+const pauseLeft = () => Math.max(0, lastStart + PAUSE_MS - performance.now());
 
 /** Ask until nothing more is wanted. What was typed meanwhile is asked for before an answer is shown, so that the
     daemon works while the page draws. */
@@ -35,7 +35,7 @@ async function start() {
   do {
     running = ask(show);
     show = await running;
-  } while (wanted && !rest());
+  } while (wanted && !pauseLeft());
   running = null;
   show();
   if (wanted) refresh(wanted);
@@ -43,7 +43,7 @@ async function start() {
 }
 
 /** Return once nothing is being asked any more. */
-export async function settled() {
+export async function untilIdle() {
   while (running) await running;
 }
 
@@ -155,4 +155,4 @@ function setBusy(isBusy) {
   byId("panel").setAttribute("aria-busy", String(isBusy));
 }
 
-when("place", () => refresh());
+onSignal("place", () => refresh());

@@ -34,7 +34,7 @@ export const time = (date) => format("time", (name) => new Intl.DateTimeFormat(n
 
     A text with plural forms takes the one for the first number. */
 export function string(name, ...values) {
-  return form(name, values).replace(/\{(\d)\}/g, (_, at) => written(values[at]));
+  return form(name, values).replace(/\{(\d)\}/g, (_, at) => valueText(values[at]));
 }
 
 /** Return the parts of a text with elements in the places of its values. */
@@ -53,7 +53,7 @@ function form(name, values) {
   return text[rule] ?? text.other;
 }
 
-const written = (value) => (typeof value === "number" ? number(value) : String(value ?? ""));
+const valueText = (value) => (typeof value === "number" ? number(value) : String(value ?? ""));
 
 /** Return why a piece is in the prompt or not. */
 export function reason(rule, action) {
@@ -66,10 +66,10 @@ export const meaning = (code) => inLanguage(codes[code]) ?? "";
 /** Say what went wrong, in words; the code stands under "for developers". */
 export function errorText({ code, message = "" }) {
   const text = meaning(code);
-  const said = message.replace(new RegExp(`^${code}:? ?`), "");
-  if (!text) return said || code;
-  if (!said || said === text || codes[code]?.includes(said)) return text;
-  return said.startsWith(text) ? said : `${text} ${said}`;
+  const detail = message.replace(new RegExp(`^${code}:? ?`), "");
+  if (!text) return detail || code;
+  if (!detail || detail === text || codes[code]?.includes(detail)) return text;
+  return detail.startsWith(text) ? detail : `${text} ${detail}`;
 }
 
 /** Fetch the texts of the daemon's codes. */

@@ -19,7 +19,7 @@ import { askField, listenToQuestion, resume } from "./question.js";
 import { initialize, invoke, on } from "./rpc.js";
 import { loadRules } from "./rules.js";
 import { enableRun, listenToRun, loadSkills, run } from "./run.js";
-import { signal, when } from "./signals.js";
+import { onSignal, signal } from "./signals.js";
 import { listenToStates, setState, showStates } from "./states.js";
 import { listenToTabs, openTab, showPiece } from "./tabs.js";
 import { forgetDone, toast, undoLast } from "./undo.js";
@@ -34,8 +34,8 @@ let initial = {};
 let indexTimer = 0;
 
 /** After every connection: list the projects and open the one of the address, else the first. */
-async function connected(link) {
-  const from = { ...initial, ...link };
+async function onConnected(address) {
+  const from = { ...initial, ...address };
   initial = {};
   const listed = await invoke("viewer:projects", {});
   if (!listed.ok) return toast(errorText(listed.error));
@@ -156,7 +156,7 @@ async function openWanted() {
   if (about) await resume(about);
   if (piece) showPiece(piece);
   signal("pane", pane);
-  await drawn();
+  await untilDrawn();
   if (view?.documentId === place.documentId) {
     scrollText(view.top);
     if (view.tab === place.tab) byId(place.tab).scrollTop = view.listTop;
@@ -164,7 +164,7 @@ async function openWanted() {
 }
 
 /** Return once what was changed is laid out. */
-const drawn = () => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); });
+const untilDrawn = () => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); });
 
 /** What is in view, so that a reload comes back to it. */
 const currentView = () => ({ documentId: place.documentId, top: topOfText(), tab: place.tab, listTop: byId(place.tab).scrollTop, instruction: place.instruction });
@@ -180,7 +180,7 @@ function translate() {
 }
 
 function listen() {
-  addEventListener("keydown", pressed);
+  addEventListener("keydown", onKey);
   byId("project").addEventListener("change", (event) => openProject(event.target.value));
   byId("skip").addEventListener("click", (event) => {
     event.preventDefault();
@@ -194,19 +194,19 @@ function listen() {
     refresh();
   });
   on("context:creonow:changed", filesChanged);
-  when("inspected", () => {
+  onSignal("inspected", () => {
     showText();
     followBudget();
     awaitIndex();
     openWanted();
   });
-  when("open", ({ documentId, cursor, anchor }) => openDocument(documentId, { cursor, anchor }));
-  when("subjects", async () => {
+  onSignal("open", ({ documentId, cursor, anchor }) => openDocument(documentId, { cursor, anchor }));
+  onSignal("subjects", async () => {
     await loadSubjects();
     signal("subjects-loaded");
     refresh();
   });
-  when("address", async (found) => {
+  onSignal("address", async (found) => {
     if (found.projectId && found.projectId !== place.projectId) return openProject(found.projectId, found);
     if (found.documentId && found.documentId !== place.documentId) await openDocument(found.documentId, found);
     go({ ...(found.skillId ? { skillId: found.skillId } : {}), ...(found.pinned ? { pinned: found.pinned } : {}) });
@@ -214,14 +214,14 @@ function listen() {
     if (found.piece) showPiece(found.piece);
     return undefined;
   });
-  when("typed", () => refresh());
-  when("watch", watchAgain);
-  when("closed", () => {
+  onSignal("typed", () => refresh());
+  onSignal("watch", watchAgain);
+  onSignal("closed", () => {
     clear();
     clearMap();
     showStates();
   });
-  when("source", showSource);
+  onSignal("source", showSource);
 }
 
 // The keys of the desk: ⌘K asks, ⌘↵ runs, ⌘Z undoes, J and K walk, / finds, Escape closes.
@@ -233,7 +233,7 @@ const shortcut = (key) => (isMac ? `⌘${key}` : `Ctrl+${key}`);
 
 const isField = (element) => element?.matches?.("input, textarea, select") || hasFocus();
 
-function pressed(event) {
+function onKey(event) {
   if (event.isComposing) return;
   const isCommand = isMac ? event.metaKey : event.ctrlKey;
   const does = isCommand ? COMMANDS[event.key.toLowerCase()] : PLAIN[event.key];
@@ -274,4 +274,4 @@ translate();
 showStates();
 enableRun();
 if (viewBefore?.instruction) signal("instruction", viewBefore.instruction);
-stayConnected(connected);
+stayConnected(onConnected);

@@ -15,7 +15,7 @@ const setNames = StateEffect.define();
 const setAnswer = StateEffect.define();
 const setReturns = StateEffect.define();
 /** An answer that the author takes into the text, or out of it again; it is part of what can be undone there. */
-const setTaken = StateEffect.define({ map: (taken, changes) => ({ ...taken, ...moved(taken, changes) }) });
+const setTaken = StateEffect.define({ map: (taken, changes) => ({ ...taken, ...moveRange(taken, changes) }) });
 const wording = new Compartment();
 
 let view = null;
@@ -26,11 +26,11 @@ const returns = StateField.define({
   update: (value, transaction) => {
     for (const effect of transaction.effects) if (effect.is(setReturns)) return effect.value;
     if (!transaction.docChanged || !value.length) return value;
-    return value.filter((at) => !deleted(transaction.changes, at)).map((at) => transaction.changes.mapPos(at, 1));
+    return value.filter((at) => !isDeleted(transaction.changes, at)).map((at) => transaction.changes.mapPos(at, 1));
   },
 });
 
-const deleted = (changes, at) => changes.mapPos(at, 1) === changes.mapPos(at + 1, -1);
+const isDeleted = (changes, at) => changes.mapPos(at, 1) === changes.mapPos(at + 1, -1);
 
 /** Marks that move with the text until new ones are set. */
 function marks(effectType, make) {
@@ -62,7 +62,7 @@ const names = marks(setNames, (found, state) => Decoration.set(
 ));
 
 /** Return where a range lies after changes; what is typed at its edges is no part of it. */
-function moved(range, changes) {
+function moveRange(range, changes) {
   const from = changes.mapPos(range.from, 1);
   return { from, to: Math.max(from, changes.mapPos(range.to, -1)) };
 }
@@ -71,7 +71,7 @@ function moved(range, changes) {
 const takenAnswers = StateField.define({
   create: () => [],
   update: (value, transaction) => {
-    const kept = value.map((one) => ({ ...one, ...moved(one, transaction.changes) }));
+    const kept = value.map((one) => ({ ...one, ...moveRange(one, transaction.changes) }));
     return transaction.effects.filter((effect) => effect.is(setTaken)).reduce((all, { value: one }) => [...all.filter(({ runId }) => runId !== one.runId), ...(one.isTaken ? [one] : [])], kept);
   },
 });
@@ -201,13 +201,13 @@ function stateOf(text, { anchor = 0, cursor = 0, isLocked = false } = {}) {
       EditorState.readOnly.of(isLocked),
       keymap.of([{ key: "Alt-Enter", run: openName }, ...searchKeymap, ...historyKeymap, ...defaultKeymap]),
       returns.init(() => positions), coverage, names, answers, takenAnswers, takenIsUndone, THEME,
-      EditorView.updateListener.of(updated),
-      EditorView.domEventHandlers({ click: clicked, scroll: () => signal("scrolled") }),
+      EditorView.updateListener.of(onUpdate),
+      EditorView.domEventHandlers({ click: onClick, scroll: () => signal("scrolled") }),
     ],
   });
 }
 
-function updated(update) {
+function onUpdate(update) {
   const isOutside = update.transactions.some((one) => one.annotation(fromOutside));
   if (isOutside) return;
   for (const { value } of update.transactions.flatMap((one) => one.effects).filter((one) => one.is(setTaken))) signal("taken", value);
@@ -215,7 +215,7 @@ function updated(update) {
   if (update.selectionSet || update.docChanged) signal("caret", caret());
 }
 
-function clicked(event) {
+function onClick(event) {
   const name = event.target.closest?.(".name");
   if (name && view.state.selection.main.empty) signal("name", { sourceRef: name.dataset.source, from: name.getBoundingClientRect() });
   return false;
@@ -310,7 +310,7 @@ export function takeAnswer(text, runId) {
 }
 
 /** Take an answer out of the text again, whatever was typed since; returns whether it stands here. */
-export function untakeAnswer(runId) {
+export function removeAnswer(runId) {
   const taken = view.state.field(takenAnswers).find((one) => one.runId === runId);
   if (!taken) return false;
   const { from, to, before } = taken;

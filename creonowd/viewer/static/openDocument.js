@@ -6,7 +6,7 @@ import { errorText, string } from "./language.js";
 import { caret, editsOf, fileText, focusText, followText, openText, select, setText, textState } from "./manuscript.js";
 import { go, MASK, place } from "./place.js";
 import { invoke } from "./rpc.js";
-import { signal, when } from "./signals.js";
+import { onSignal, signal } from "./signals.js";
 import { takeBack, toast } from "./undo.js";
 
 /** `base` is the file as it was read, `edits` all that was typed since, `synced` how many of them the daemon has; `version`
@@ -33,10 +33,10 @@ export async function openDocument(documentId, { cursor, anchor = cursor } = {})
   const text = answer.ok ? answer.data.text : "";
   const at = Math.min(cursor ?? text.length, text.length);
   openText(text, { cursor: at, anchor: Math.min(anchor ?? at, text.length), isLocked: !answer.ok });
-  return opened();
+  return announceOpened();
 }
 
-function opened() {
+function announceOpened() {
   go({ documentId: open.documentId, ...caret() });
   signal("document", open.documentId);
   showHead();
@@ -52,7 +52,7 @@ async function openDraft(draft, file, { cursor, anchor }) {
   setText(text);
   if (cursor !== undefined) select(anchor, cursor);
   await sendTyped();
-  opened();
+  announceOpened();
 }
 
 /** Begin a document that has no file yet; it is a scratch copy from the first key on. */
@@ -193,7 +193,7 @@ async function write() {
   takeTyped();
   const count = edits.length;
   if (!count) return undefined;
-  const change = now ? over(now.data) : { revision: base.revision, edits: edits.slice() };
+  const change = now ? replacementFor(now.data) : { revision: base.revision, edits: edits.slice() };
   if (change.edits.some((one) => one.text.includes(MASK))) return toast(string("maskTyped"));
   const answer = await invoke("context:document:write", { ...target, ...change });
   if (!answer.ok) return toast(errorText(answer.error));
@@ -206,20 +206,20 @@ async function write() {
   focusText();
   return toast(string("savedFile"), async () => {
     const isBack = await takeBack(answer.data.undo);
-    if (isBack && isNew) await unmake(documentId);
+    if (isBack && isNew) await returnToDraft(documentId);
     else await fileChanged();
     return isBack;
   });
 }
 
 /** Put the author's text in the place of what the file has now. */
-function over({ text, revision }) {
+function replacementFor({ text, revision }) {
   const edit = changeBetween(text, fileText());
   return { revision, edits: edit ? [edit] : [] };
 }
 
 /** The file that was made is gone again: its text is a draft, as before. */
-async function unmake(documentId) {
+async function returnToDraft(documentId) {
   if (open.documentId !== documentId) return;
   takeTyped();
   Object.assign(open, FRESH, { base: { text: "", revision: "", length: 0, writable: true }, isNew: true, edits: [{ from: 0, to: 0, text: fileText() }] });
@@ -250,6 +250,6 @@ function actions() {
 addEventListener("beforeunload", (event) => {
   if (isScratch() || drafts.size) event.preventDefault();
 });
-when("typed", (update) => open.unsent.push(update));
-when(["inspected", "subjects-loaded", "language"], showHead);
-when("caret", (moved) => go(moved));
+onSignal("typed", (update) => open.unsent.push(update));
+onSignal(["inspected", "subjects-loaded", "language"], showHead);
+onSignal("caret", (moved) => go(moved));

@@ -3,7 +3,7 @@
 import { byId } from "./dom.js";
 import { string } from "./language.js";
 import { note } from "./place.js";
-import { signal, when } from "./signals.js";
+import { onSignal, signal } from "./signals.js";
 
 const PANES = ["text", "sees", "ask"];
 
@@ -59,8 +59,8 @@ export function listenToPanes() {
       byId(`pane-${next}`).focus();
     });
   }
-  when("pane", (name) => PANES.includes(name) && matchMedia("(max-width: 720px)").matches && showPane(name));
-  when("language", () => {
+  onSignal("pane", (name) => PANES.includes(name) && matchMedia("(max-width: 720px)").matches && showPane(name));
+  onSignal("language", () => {
     showTheme();
     setPanel(!byId("panel").hidden);
   });

@@ -2,7 +2,7 @@
 
 import { subjectOf } from "./bookMap.js";
 import { previewOf, profileTotal, raiseBudget, withoutPin, withPin, withSkill, withTotal } from "./budget.js";
-import { byId, byKey, button, copyButton, fill, h, marked, patch, withBars } from "./dom.js";
+import { byId, byKey, button, copyButton, fill, h, patch, withBars, withMarks } from "./dom.js";
 import { eye } from "./card.js";
 import { inspection } from "./inspection.js";
 import { locale, string } from "./language.js";
@@ -97,7 +97,7 @@ function box(piece, tab, sought, result) {
     if (details.open && details.contains(document.activeElement)) note({ piece: key });
   } },
   h("summary", { "data-key": `summary:${key}` },
-    h("span", { class: "piece-head" }, h("span", { class: "piece-name" }, ...marked(nameOf(piece), sought)),
+    h("span", { class: "piece-head" }, h("span", { class: "piece-name" }, ...withMarks(nameOf(piece), sought)),
       isPinned ? h("span", { class: "badge" }, string("pinned")) : null,
       action === "trimmed" ? h("span", { class: "badge trimmed" }, string(action)) : null,
       h("span", { class: "number" }, sizeOf(piece))),
@@ -156,7 +156,7 @@ export function useSkill(skillId, said) {
 
 function body(piece, sought) {
   const { content, sourceRef, document } = piece;
-  const text = sought ? marked(content, sought) : withBars(content);
+  const text = sought ? withMarks(content, sought) : withBars(content);
   const isNamed = nameOf(piece) === content.trim(); // a rule is its own name
   return h("div", { class: "piece-body" },
     content && !isNamed ? h("div", { class: "piece-text", tabindex: "0", role: "group", "aria-label": nameOf(piece) }, ...text) : h("div", { class: "piece-text" }),

@@ -1,6 +1,6 @@
 // Where the author is: project, document, caret, selection, skill, instruction, pins. It is also the page's address.
 
-import { signal, when } from "./signals.js";
+import { onSignal, signal } from "./signals.js";
 
 const PAUSE_MS = 250;
 const MOST_PINS = 20;
@@ -104,9 +104,9 @@ export function writeAddress() {
 
 // What is written when a page hides is lost if it is reloaded; a phone closes pages without unloading them.
 for (const end of ["beforeunload", "pagehide"]) addEventListener(end, writeAddress);
-when("scrolled", remember);
+onSignal("scrolled", remember);
 addEventListener("hashchange", () => {
   if (location.hash === written) return;
   signal("address", readPlace(location.hash));
 });
-when("address", () => { written = ""; });
+onSignal("address", () => { written = ""; });

@@ -4,7 +4,7 @@ import { button, byId, copyButton, fill, h, withBars } from "./dom.js";
 import { inspection } from "./inspection.js";
 import { string } from "./language.js";
 import { nameOf, pieceOf } from "./pieces.js";
-import { signal, when } from "./signals.js";
+import { onSignal, signal } from "./signals.js";
 
 let query = "";
 let shownText = "";
@@ -34,7 +34,7 @@ function showWanted() {
   found?.scrollIntoView({ block: "center" });
 }
 
-when("prompt-at", (position) => {
+onSignal("prompt-at", (position) => {
   wanted = position;
   signal("pane", "sees");
   signal("tab", "prompt");
@@ -90,11 +90,11 @@ function block(result, span, text, from) {
   const label = `${name} · ${string("tokens", span.tokens)}`;
   return h("div", { class: `span ${span.layer}`, "data-layer": span.layer, "data-from": String(from) },
     isFirst ? h("p", { class: "span-head" }, piece ? button(name, () => signal("piece", piece.address), { class: "link" }) : span.layer === "frame" ? "" : name, h("span", { class: "number" }, string("tokens", span.tokens))) : null,
-    h("div", { class: "span-text", title: label }, ...found(text)));
+    h("div", { class: "span-text", title: label }, ...withMatches(text)));
 }
 
 /** Mark what is sought; secrets stay black. */
-function found(text) {
+function withMatches(text) {
   if (!query) return withBars(text);
   const literal = query.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   return text.split(new RegExp(`(${literal})`, "giu")).flatMap((part, nth) => (nth % 2 ? [h("mark", {}, part)] : withBars(part)));

@@ -10,7 +10,7 @@ import { readWhole, setPin, useSkill } from "./pieceList.js";
 import { nameOf, pieceOf } from "./pieces.js";
 import { GENERAL, note, place } from "./place.js";
 import { skillName } from "./run.js";
-import { signal, when } from "./signals.js";
+import { onSignal, signal } from "./signals.js";
 import { toast } from "./undo.js";
 
 const SHOWN = 8;
@@ -201,7 +201,7 @@ function hideCompletions() {
 
 const choose = (one) => ask(one.sourceRef, nameOf(one));
 
-function pressed(event) {
+function onKey(event) {
   const count = state.items.length;
   if (event.isComposing) return;
   if ((event.key === "ArrowDown" || event.key === "ArrowUp") && count) {
@@ -214,7 +214,7 @@ function pressed(event) {
   }
 }
 
-function submitted(event) {
+function onSubmit(event) {
   event.preventDefault();
   const chosen = state.items[state.chosen];
   if (chosen) choose(chosen);
@@ -223,13 +223,13 @@ function submitted(event) {
 
 export function listenToQuestion() {
   byId("question").addEventListener("input", complete);
-  byId("question").addEventListener("keydown", pressed);
+  byId("question").addEventListener("keydown", onKey);
   byId("question").addEventListener("blur", hideCompletions);
-  byId("question-form").addEventListener("submit", submitted);
-  when("ask", (about) => ask(about));
-  when(["inspected", "language"], () => {
+  byId("question-form").addEventListener("submit", onSubmit);
+  onSignal("ask", (about) => ask(about));
+  onSignal(["inspected", "language"], () => {
     again();
     showHints();
   });
-  when("document", close);
+  onSignal("document", close);
 }

@@ -1,13 +1,13 @@
 // The skill, the word that goes with it, and its run: the answer grows at the caret; then the author takes it, asks again or forgets it.
 
 import { byId, button, fill, h } from "./dom.js";
-import { compareFrom, inspection, refresh, settled } from "./inspection.js";
+import { compareFrom, inspection, refresh, untilIdle } from "./inspection.js";
 import { errorText, string } from "./language.js";
-import { focusText, isAnswerInView, revealAnswer, showAnswer, takeAnswer, untakeAnswer } from "./manuscript.js";
+import { focusText, isAnswerInView, removeAnswer, revealAnswer, showAnswer, takeAnswer } from "./manuscript.js";
 import { openDocument, sendTyped } from "./openDocument.js";
 import { GENERAL, go, place, whereabouts } from "./place.js";
 import { invoke, isConnected, on } from "./rpc.js";
-import { signal, when } from "./signals.js";
+import { onSignal, signal } from "./signals.js";
 import { toast } from "./undo.js";
 
 const SHOWN = 8;
@@ -75,28 +75,28 @@ function spot() {
 
 async function finish(runId, data) {
   Object.assign(state, { text: data.output, done: { runId, ...data } });
-  await settled();
+  await untilIdle();
   if (inspection.real) compareFrom(inspection.real, "run");
   refresh();
 }
 
-const broken = () => state.done?.verdict.violations ?? [];
-const brokenRules = () => [...new Set(broken().map((one) => one.constraint))];
+const brokenPlaces = () => state.done?.verdict.violations ?? [];
+const brokenRules = () => [...new Set(brokenPlaces().map((one) => one.constraint))];
 
 function show() {
   const { runId, text, from, to, done, failure } = state;
   const mustReveal = isAnswerInView();
-  const marks = broken().map((one) => ({ from: one.from, to: one.to, constraint: one.constraint }));
+  const marks = brokenPlaces().map((one) => ({ from: one.from, to: one.to, constraint: one.constraint }));
   showAnswer(runId || done ? { text, from, to, runId: done?.runId, broken: marks } : null);
   const bar = byId("run-bar");
   bar.hidden = !(runId || done || failure);
-  if (failure) fill(bar, ...failed(failure));
+  if (failure) fill(bar, ...failureParts(failure));
   else if (runId) fill(bar, h("p", {}, string("running")));
   else if (done) fill(bar, ...verdict(done), h("p", { class: "row" }, ...choices()));
   if (mustReveal) revealAnswer();
 }
 
-function failed(error) {
+function failureParts(error) {
   const shut = button(string("close"), forget, { class: "small" });
   if (error.code === "CANCELED") return [h("p", { class: "row" }, string("stopped"), button(string("again"), () => run(), { class: "small" }), shut)];
   return [h("p", { class: "bad" }, errorText(error)), h("p", { class: "row" }, button(string("again"), () => run(), { class: "small primary" }),
@@ -117,7 +117,7 @@ function verdict({ verdict: { violations, unchecked }, provider, usage }) {
   ];
 }
 
-const quotesOf = (rule) => [...new Set(broken().filter((one) => one.constraint === rule && one.quote).map((one) => one.quote))].flatMap((quote) => [" ", h("mark", {}, quote)]);
+const quotesOf = (rule) => [...new Set(brokenPlaces().filter((one) => one.constraint === rule && one.quote).map((one) => one.quote))].flatMap((quote) => [" ", h("mark", {}, quote)]);
 
 function choices() {
   const rules = brokenRules();
@@ -134,13 +134,13 @@ function take() {
   Object.assign(state, { done: null, text: "", failure: null });
   takeAnswer(text, done.runId);
   show();
-  toast(string("taken"), () => untake(done.runId, documentId));
+  toast(string("taken"), () => removeTaken(done.runId, documentId));
 }
 
 /** Take an answer out of its text again. */
-async function untake(runId, documentId) {
+async function removeTaken(runId, documentId) {
   if (documentId !== place.documentId) await openDocument(documentId);
-  if (untakeAnswer(runId)) return deciding;
+  if (removeAnswer(runId)) return deciding;
   decide({ runId, isTaken: false });
   await deciding;
   toast(string("untakenOnly"));
@@ -202,19 +202,19 @@ export function enableRun() {
 export function listenToRun() {
   byId("skill").addEventListener("change", (event) => go({ skillId: event.target.value }));
   byId("input").addEventListener("input", (event) => instruct(event.target.value));
-  when("instruction", (text) => {
+  onSignal("instruction", (text) => {
     byId("input").value = text;
     instruct(text);
   });
-  when(["skills", "language"], showSkills);
+  onSignal(["skills", "language"], showSkills);
   byId("composer").addEventListener("submit", (event) => {
     event.preventDefault();
     run();
   });
   byId("cancel").addEventListener("click", () => invoke("ai:skill:cancel", { runId: state.runId }));
   on("ai:skill:stream", showDelta);
-  when("language", show);
-  when("document", forget);
-  when("taken", decide);
-  when(["place", "connection"], enableRun);
+  onSignal("language", show);
+  onSignal("document", forget);
+  onSignal("taken", decide);
+  onSignal(["place", "connection"], enableRun);
 }

@@ -3,7 +3,7 @@
 const listeners = new Map();
 
 /** Call `listener` whenever the signal is given. */
-export function when(names, listener) {
+export function onSignal(names, listener) {
   for (const name of [names].flat()) {
     if (!listeners.has(name)) listeners.set(name, new Set());
     listeners.get(name).add(listener);

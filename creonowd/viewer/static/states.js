@@ -8,7 +8,7 @@ import { selectParagraph } from "./manuscript.js";
 import { beginDocument, openProblem } from "./openDocument.js";
 import { place } from "./place.js";
 import { invoke } from "./rpc.js";
-import { signal, when } from "./signals.js";
+import { onSignal, signal } from "./signals.js";
 import { toast } from "./undo.js";
 
 const FIRST_CHAPTER = "chapters/01.md";
@@ -121,6 +121,6 @@ async function makeTree() {
 }
 
 export function listenToStates() {
-  when("connection", (connection) => setState({ connection }));
-  when(["inspected", "failed", "language", "document"], showStates);
+  onSignal("connection", (connection) => setState({ connection }));
+  onSignal(["inspected", "failed", "language", "document"], showStates);
 }

@@ -7,8 +7,8 @@ import { leftOut, reveal, showLeftOut, showSees } from "./pieceList.js";
 import { isIn, piecesOf } from "./pieces.js";
 import { note, place } from "./place.js";
 import { showPrompt } from "./promptView.js";
-import { signal, when } from "./signals.js";
-import { difference, showSince, sinceLastTime } from "./since.js";
+import { onSignal, signal } from "./signals.js";
+import { difference, showSince, sinceLastTime } from "./changes.js";
 
 const TABS = ["sees", "left-out", "prompt", "since"];
 const SHOW = { sees: showSees, "left-out": showLeftOut, prompt: showPrompt, since: showSince };
@@ -61,7 +61,7 @@ function isBeingRead() {
 }
 
 /** Show a new prompt; one that a change elsewhere made waits for the author, if there is something to wait for. */
-function inspected(cause) {
+function onInspected(cause) {
   showTabs();
   if (cause !== "elsewhere" || !listed || !isBeingRead()) return showContents();
   const count = changesBetween(listed.result, inspection.shown.result);
@@ -112,11 +112,11 @@ export function listenToTabs() {
   const growing = new ResizeObserver(holdStill);
   for (const one of ["bar", "headline", "asides", "ask", "state", "panel"]) growing.observe(byId(one));
   for (const one of TABS) byId(one).addEventListener("scroll", () => signal("scrolled"), { passive: true });
-  when("inspected", inspected);
-  when("piece", showPiece);
-  when("layer", showLayer);
-  when("tab", openTab);
-  when("language", () => {
+  onSignal("inspected", onInspected);
+  onSignal("piece", showPiece);
+  onSignal("layer", showLayer);
+  onSignal("tab", openTab);
+  onSignal("language", () => {
     for (const one of TABS) byId(one).replaceChildren();
     openTab(place.tab);
   });

@@ -70,8 +70,8 @@ function runInPage(window, func, given) {
 function cross(value, copies = new Map(), depth = 0) {
   if (types.isProxy(value) || depth > DEEPEST) throw new Error("An object could not be cloned.");
   if (value instanceof Blob) return {};
-  if (typeof value === "function") return (...given) => called(() => value(...given.map((each) => cross(each))));
-  if (types.isPromise(value)) return value.then((settled) => cross(settled), rethrown);
+  if (typeof value === "function") return (...given) => crossResult(() => value(...given.map((each) => cross(each))));
+  if (types.isPromise(value)) return value.then((settled) => cross(settled), throwMessageOf);
   if (!["[object Object]", "[object Array]"].includes(Object.prototype.toString.call(value))) return value;
   if (copies.has(value)) return copies.get(value);
   const copy = Array.isArray(value) ? [] : {};
@@ -88,15 +88,15 @@ function cross(value, copies = new Map(), depth = 0) {
   return copy;
 }
 
-function called(work) {
+function crossResult(work) {
   try {
     return cross(work());
   } catch (error) {
-    return rethrown(error);
+    return throwMessageOf(error);
   }
 }
 
-function rethrown(error) {
+function throwMessageOf(error) {
   throw new Error(error.message);
 }
 

@@ -20,7 +20,7 @@ const read = (name) => readFileSync(new URL(`../${name}`, import.meta.url), "utf
 const manifest = JSON.parse(read("package.json"));
 
 /** The block of the README that begins with this file's name. */
-function printed(name) {
+function readmeBlock(name) {
   const blocks = [...read("README.md").matchAll(/(?<=```js\n)[^`]*(?:`[^`]+)*?(?=```)/g)].map(([block]) => block);
   return blocks.find((block) => block.startsWith(`// ${name}`)) ?? assert.fail(`the README prints no ${name}`);
 }
@@ -75,7 +75,7 @@ describe("packed, and installed in an empty folder,", () => {
   });
 
   test("the main process of the README runs as printed, and the daemon has a folder of its own", PATIENCE, () => {
-    write("main.mjs", printed("main.mjs"));
+    write("main.mjs", readmeBlock("main.mjs"));
 
     const { CREONOW_USER_DATA_DIR: _, ...unnamed } = environment;
     assert.equal(node(["main.mjs"], unnamed), "pong true\nquit\n");
@@ -84,7 +84,7 @@ describe("packed, and installed in an empty folder,", () => {
   });
 
   test("the main process of the README says what is missing", PATIENCE, () => {
-    write("main.mjs", printed("main.mjs"));
+    write("main.mjs", readmeBlock("main.mjs"));
 
     assert.throws(() => node(["main.mjs"], { ...environment, CREONOW_DAEMON: join(folder, "nowhere") }), {
       status: 1,
@@ -93,12 +93,12 @@ describe("packed, and installed in an empty folder,", () => {
   });
 
   test("the story of the README passes as printed", PATIENCE, () => {
-    write("story.test.mjs", printed("story.test.mjs"));
+    write("story.test.mjs", readmeBlock("story.test.mjs"));
 
-    const told = node(["--test-reporter=tap", "story.test.mjs"]);
+    const output = node(["--test-reporter=tap", "story.test.mjs"]);
 
-    assert.match(told, /^ok 1 - a rule that changes is noticed/m);
-    assert.match(told, /^ok 2 - an answer that breaks a rule is found/m);
+    assert.match(output, /^ok 1 - a rule that changes is noticed/m);
+    assert.match(output, /^ok 2 - an answer that breaks a rule is found/m);
   });
 
   test("its types are found the way a bundler finds them, and hold the example", PATIENCE, () => {
@@ -120,12 +120,12 @@ test("the preload and the page of the README run as printed", PATIENCE, async (t
   t.after(dispose);
   const ours = 'require("@creonow/electron/preload");';
   const preload = join(home, "preload.cjs");
-  writeFileSync(preload, printed("preload.cjs").replace(ours, () => `(() => {${read("preload.cjs")}\n})();`));
+  writeFileSync(preload, readmeBlock("preload.cjs").replace(ours, () => `(() => {${read("preload.cjs")}\n})();`));
   const window = openWindow(ipcMain, { ...webPreferences, preload });
   const words = ["window", "name", "refresh", "syncOpenDocuments", "request", "console"];
   const warnings = [];
 
-  await new AsyncFunction(...words, `${printed("renderer.js")}; stop(); return run;`)(
+  await new AsyncFunction(...words, `${readmeBlock("renderer.js")}; stop(); return run;`)(
     window, "Long night", () => {}, () => {}, {}, { warn: (code) => warnings.push(code) },
   );
 

@@ -1,7 +1,7 @@
 // Every way in which an app can end takes the daemon with it; and a packed app needs no Python.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { gone, launch, programOf, startDisplay } from "./launch.mjs";
+import { launch, programOf, startDisplay, untilGone } from "./launch.mjs";
 
 const PATIENCE = { timeout: 120_000 };
 const PACKED = {
@@ -36,7 +36,7 @@ describe("nothing stays behind when", { ...PATIENCE, concurrency: 2 }, () => {
 
       await Promise.resolve(end(started)).catch(() => {}); // it may be gone before it has answered
 
-      await Promise.all(pids.map(gone));
+      await Promise.all(pids.map(untilGone));
     });
   }
 
@@ -51,7 +51,7 @@ describe("nothing stays behind when", { ...PATIENCE, concurrency: 2 }, () => {
       const counted = await page.evaluate(() => window.creonow.invoke("tokens:count", { text: "第一章" }));
       const program = await programOf(daemonPid);
       await app.evaluate(({ app }) => setImmediate(() => app.quit())).catch(() => {});
-      await gone(daemonPid);
+      await untilGone(daemonPid);
 
       assert.deepEqual([counted.data.tokens, counted.data.countKind], [2, "exact"]);
       if (program) assert.match(program, place);

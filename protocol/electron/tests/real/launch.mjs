@@ -44,7 +44,7 @@ export async function launch({ executable = process.env.CREONOW_ELECTRON, args =
 }
 
 /** Resolve when a process is gone; reject if it is still there after the patience of the tests. */
-export async function gone(pid) {
+export async function untilGone(pid) {
   const end = Date.now() + PATIENCE_MS;
   while (isAlive(pid)) {
     if (Date.now() > end) throw new Error(`process ${pid} is still there`);
