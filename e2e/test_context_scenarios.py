@@ -1,7 +1,8 @@
 """The scenarios of the context engine's specification, against a real process.
 
-Each says which scenario of seed 2 it is. What needs a host or a model beside the daemon is
-told with those. One daemon serves all of it; each test has a connection and a project of its own.
+Each says which scenario of seed 2 it is. Those that need a host or a model beside the daemon stand
+with the stories of these. One daemon serves all of it; each test has a connection and a project of
+its own.
 """
 
 import json

@@ -85,7 +85,7 @@ def test_a_killed_daemon_is_reported_and_nothing_is_lost(
     daemon.kill()
     assert "was killed" in doctored(daemon, capsys)["last end"]
     daemon.start()
-    assert kept.lost(daemon) == []
+    assert kept.find_lost(daemon) == []
 
 
 def test_broken_files_are_named_mended_and_cost_no_record(
@@ -109,7 +109,7 @@ def test_broken_files_are_named_mended_and_cost_no_record(
 
     assert len(files) > 4
     assert {part for part in files if not part.endswith(("-wal", "-shm"))} <= set(findings)
-    assert kept.lost(daemon) == []
+    assert kept.find_lost(daemon) == []
     assert "projects.damaged-1.json" in doctored(daemon, capsys)
 
 
@@ -130,7 +130,7 @@ def test_a_broken_budget_is_kept_aside_and_reported(
     assert profile["warnings"][0].startswith("CONTEXT_BUDGET_FALLBACK")
     assert "kept as" in after["budgets"]
     kept.replies["budget"].clear()
-    assert kept.lost(daemon) == []
+    assert kept.find_lost(daemon) == []
 
 
 def test_a_torn_history_keeps_what_was_whole(
@@ -146,7 +146,7 @@ def test_a_torn_history_keeps_what_was_whole(
     daemon.start()
 
     assert "torn" in findings[part]
-    assert kept.lost(daemon) == []
+    assert kept.find_lost(daemon) == []
 
 
 def test_a_project_folder_that_goes_away_and_comes_back(
@@ -165,7 +165,7 @@ def test_a_project_folder_that_goes_away_and_comes_back(
 
     assert "INTERNAL" not in codes
     assert "is not there" in findings[kept.project.project_id]
-    assert kept.lost(daemon) == []
+    assert kept.find_lost(daemon) == []
 
 
 @posix
@@ -185,7 +185,7 @@ def test_a_clock_that_jumps_is_reported_and_nothing_is_lost(
             item["hint"] for item in another_day.call("context.list", kept.project.chat())["items"]
         ]
     with Harness(home) as today_again:
-        assert kept.lost(today_again) == []
+        assert kept.find_lost(today_again) == []
         findings = doctored(today_again, capsys)
 
     assert "set back" in findings["clock"]
@@ -206,7 +206,7 @@ def test_a_daemon_that_was_stopped_goes_on_where_it_was(
     assert "does not answer" in findings["daemon"]
     assert "daemon" not in doctored(daemon, capsys)
     restarted(daemon)
-    assert kept.lost(daemon) == []
+    assert kept.find_lost(daemon) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits a process that runs")
@@ -228,7 +228,7 @@ def test_without_file_descriptors_requests_fail_one_by_one(
     assert "disk_error (IO_ERROR)" in doctored(daemon, capsys)["log"]
     assert refusals(daemon, kept) == {}
     restarted(daemon)
-    assert kept.lost(daemon) == []
+    assert kept.find_lost(daemon) == []
 
 
 @posix
@@ -246,7 +246,7 @@ def test_lines_that_are_cut_in_the_middle_lose_nothing_that_was_answered(
     assert doctored(daemon, capsys).keys().isdisjoint({"daemon", "log", "last end"})
     assert refusals(daemon, kept) == {}
     restarted(daemon)
-    assert kept.lost(daemon) == []
+    assert kept.find_lost(daemon) == []
 
 
 @posix
@@ -260,11 +260,11 @@ def test_a_full_disk_refuses_writes_and_loses_none(
         codes = refusals(daemon, kept)
         findings = doctored(daemon, capsys)
         restarted(daemon)
-        lost_while_full = kept.lost(daemon, "retrieval index")
+        lost_while_full = kept.find_lost(daemon, "retrieval index")
         (disk / "ballast").unlink()
         codes_after = refusals(daemon, kept)
         restarted(daemon)
-        lost = kept.lost(daemon)
+        lost = kept.find_lost(daemon)
 
     assert codes
     assert set(codes.values()) == {"STORAGE_FULL"}
@@ -286,7 +286,7 @@ def test_a_read_only_folder_refuses_writes_and_loses_none(
             stack.enter_context(_read_only(folder))
         codes = refusals(daemon, kept)
         findings = doctored(daemon, capsys)
-        lost = kept.lost(restarted(daemon))
+        lost = kept.find_lost(restarted(daemon))
 
     assert {"constraints", "budget", "context file put", "skill write"} <= set(codes)
     assert set(codes.values()) == {"IO_ERROR"}
@@ -295,7 +295,7 @@ def test_a_read_only_folder_refuses_writes_and_loses_none(
     for part in (kept.project.project_id, "context", "budgets"):
         assert "cannot be written" in findings[part]
     assert refusals(daemon, kept) == {}
-    assert kept.lost(restarted(daemon)) == []
+    assert kept.find_lost(restarted(daemon)) == []
 
 
 @contextlib.contextmanager

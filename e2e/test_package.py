@@ -53,7 +53,7 @@ class Installed:
             timeout=PATIENCE,
         ).stdout
 
-    def tell(self, place: Path, command: list[str]) -> str:
+    def run_story(self, place: Path, command: list[str]) -> str:
         """Run a story in a folder and return what it printed; it must pass."""
         environ = self.environ | {"CREONOW_DAEMON": self.program("creonowd")}
         ran = subprocess.run(
@@ -174,15 +174,18 @@ def test_the_stories_of_the_documentation_pass_as_printed(installed: Installed) 
     """In Python by the plugin of the wheel, in JavaScript by the npm package; neither sees the clone."""
     place = installed.place / "stories"
     shutil.copytree(ROOT / "docs" / "stories", place)
-    told = installed.tell(
+    in_python = installed.run_story(
         place, [installed.program("python"), "-m", "pytest", "-q", "-W", "error", "test_story.py"]
     )
     npm_package(place / "node_modules" / "@creonow" / "electron")
     (place / "story.test.mjs").write_text(printed_story(), encoding="utf-8")
-    heard = installed.tell(place, ["node", "--test-reporter=tap", "story.test.mjs"])
+    in_javascript = installed.run_story(place, ["node", "--test-reporter=tap", "story.test.mjs"])
 
-    assert "3 passed" in told
-    assert [line[:4] for line in heard.splitlines() if line.startswith("ok")] == ["ok 1", "ok 2"]
+    assert "3 passed" in in_python
+    assert [line[:4] for line in in_javascript.splitlines() if line.startswith("ok")] == [
+        "ok 1",
+        "ok 2",
+    ]
 
 
 def test_the_sdist_makes_the_very_same_wheel(built: Path, tmp_path: Path) -> None:

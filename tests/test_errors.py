@@ -75,7 +75,7 @@ def test_a_message_in_english_alone_never_reaches_a_chinese_client(code: ErrorCo
     assert named.wording.chinese == f"{general.removesuffix('。')}（cursorPosition）。"
 
 
-def test_errors_of_the_disk_are_told_in_both_languages() -> None:
+def test_errors_of_the_disk_are_reported_in_both_languages() -> None:
     full = disk_error(OSError(errno.ENOSPC, "full"), "style.md")
     refused = disk_error(OSError(errno.EACCES, "no"), "style.md")
 

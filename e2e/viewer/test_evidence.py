@@ -53,7 +53,7 @@ def test_three_continuations_reuse_the_start_and_a_change_is_explained(viewer: V
     viewer.picture("prefix-changed")
 
 
-def test_what_came_from_the_cache_is_said_after_a_run_and_added_up(viewer: Viewer) -> None:
+def test_what_came_from_the_cache_is_shown_after_a_run_and_added_up(viewer: Viewer) -> None:
     """Only the provider knows what its cache held; the page says it in both languages."""
     counts = {"inputTokens": 5000, "outputTokens": 9, "cacheReadTokens": 3700}
     step = {"text": "他没有动。", "usage": counts}

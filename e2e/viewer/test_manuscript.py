@@ -49,10 +49,10 @@ def test_typing_shows_its_effect_while_one_types_on(viewer: Viewer) -> None:
     viewer.put_caret(0)
     viewer.page.evaluate(
         """async () => {
-          const {when} = await import("/signals.js");
+          const {onSignal} = await import("/signals.js");
           const {inspection} = await import("/inspection.js");
           window.seen = [];
-          when("inspected", () => window.seen.push(inspection.shown.result.layersDetail.immediate.content.split("x").length - 1));
+          onSignal("inspected", () => window.seen.push(inspection.shown.result.layersDetail.immediate.content.split("x").length - 1));
         }"""
     )
 

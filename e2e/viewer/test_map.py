@@ -78,14 +78,14 @@ def test_the_map_draws_every_chapter_as_long_as_it_is_and_what_is_seen_of_it(
     for bar, document in zip(painted, documents, strict=True):
         assert bar["share"] == pytest.approx(max(0.06, document["length"] / longest), abs=0.02)
         drawn = [(one["state"], one["from"], one["to"]) for one in bar["parts"]]
-        told = [
+        expected = [
             (
                 one["state"],
                 *(pytest.approx(one[at] / document["length"], abs=1e-3) for at in ("from", "to")),
             )
             for one in document["ranges"]
         ]
-        assert drawn == told
+        assert drawn == expected
     looks = {part["state"]: part["drawn"] for bar in painted for part in bar["parts"]}
     assert set(looks) >= {"seen", "left_out", "never", "future"}
     assert re.match("rgb", looks["seen"])
@@ -174,8 +174,8 @@ def test_the_bar_is_the_whole_budget_and_its_parts_are_what_the_daemon_says(
     held = result["held"]["immediate"] + result["held"]["retrieved"]
     parts = {"fixed": result["totals"]["fixedTokens"], **layers, "held": held}
     parts |= {"free": result["held"]["free"]}
-    told = {name: tokens / total for name, tokens in parts.items() if tokens or name in layers}
-    assert shares == pytest.approx(told, abs=0.01)
+    expected = {name: tokens / total for name, tokens in parts.items() if tokens or name in layers}
+    assert shares == pytest.approx(expected, abs=0.01)
     assert sum(shares.values()) == pytest.approx(1, abs=0.01)
     expect(long_novel.at("#tabs [role=tab]")).to_have_text(
         ["看到的", re.compile(r"^没带上的（\d+）$"), "提示原文", re.compile("^与上次比")]

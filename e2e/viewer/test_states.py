@@ -199,7 +199,7 @@ def test_chapters_that_appear_are_opened(browser: Browser, daemon: Harness, tmp_
     page.context.close()
 
 
-def test_an_instruction_that_is_too_long_is_told_in_words_and_goes_away(viewer: Viewer) -> None:
+def test_an_instruction_that_is_too_long_is_reported_in_words_that_go_away(viewer: Viewer) -> None:
     viewer.page.get_by_test_id("ai-input").fill("太长了。" * 140_000)
 
     expect(viewer.at("#state")).to_have_attribute("data-state", "error")

@@ -106,7 +106,7 @@ async def test_a_prompt_fits_into_the_window_that_the_server_really_has(
     assert run["output"] == ollama.text
 
 
-async def test_ollama_itself_is_told_the_window_that_the_prompt_needs(
+async def test_ollama_itself_is_asked_for_the_window_that_the_prompt_needs(
     novel: Novel, ollama: OllamaServer
 ) -> None:
     await use(novel.client, provider="ollama", model="qwen3:8b", baseUrl=ollama.url)
@@ -121,7 +121,7 @@ async def test_ollama_itself_is_told_the_window_that_the_prompt_needs(
     assert ollama.loaded >= run["diagnostics"]["tokenCount"] + 8000
 
 
-async def test_what_a_server_cut_is_said_with_both_figures_and_what_to_do(
+async def test_what_a_server_cut_is_reported_with_both_figures_and_what_to_do(
     novel: Novel, model_server: ModelServer
 ) -> None:
     await use(novel.client, model="qwen3-8b", baseUrl=f"{model_server.url}/v1")
@@ -161,7 +161,9 @@ async def test_a_count_that_may_be_off_is_not_taken_for_a_cut(
     assert (learned == []) or not truncated, "what a server cut teaches nothing about counting"
 
 
-async def test_thinking_that_eats_the_answer_is_said(novel: Novel, ollama: OllamaServer) -> None:
+async def test_thinking_that_takes_the_whole_answer_is_reported(
+    novel: Novel, ollama: OllamaServer
+) -> None:
     await use(novel.client, provider="ollama", model="qwen3:8b", baseUrl=ollama.url)
     ollama.thinks_for = 10_000
 
@@ -175,7 +177,7 @@ async def test_thinking_that_eats_the_answer_is_said(novel: Novel, ollama: Ollam
 
 
 @pytest.mark.parametrize("make", [ScriptedOpenAI, ScriptedAnthropic])
-async def test_an_empty_answer_is_said_of_every_provider(
+async def test_an_empty_answer_is_reported_of_every_provider(
     novel: Novel, model_server: ModelServer, user_data: Path, make: Any
 ) -> None:
     scripted = make(model_server, 60_000)

@@ -181,7 +181,7 @@ async def test_the_window_of_a_real_model_is_accepted_and_the_total_clamped(
         ({"totalBudgetTokens": 0}, "totalBudgetTokens 须在 1 与 64000 之间，现为 0。"),
     ],
 )
-async def test_what_is_wrong_with_a_budget_is_said_in_chinese_too(
+async def test_what_is_wrong_with_a_budget_is_reported_in_chinese_too(
     client: Client, project: dict[str, str], change: dict[str, Any], message: str
 ) -> None:
     await client.call("initialize", {"locale": "zh"})
@@ -343,3 +343,12 @@ async def test_a_count_that_nobody_waits_for_any_more_ends(monkeypatch: pytest.M
         await call_in_thread(budget.count_in_slices, count, text)
 
     assert len("".join(counted)) < len(text)
+
+
+async def test_a_name_too_long_for_a_model_is_refused(client: Client) -> None:
+    """What is known of a model is kept by its name."""
+    longest = await client.call(COUNT, {"text": "雨", "model": "x" * 256})
+    error = await client.failure(COUNT, {"text": "雨", "model": "x" * 257})
+
+    assert longest["tokens"] > 0
+    assert error.code == "INVALID_ARGUMENT"

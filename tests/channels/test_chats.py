@@ -14,7 +14,7 @@ SECRET = "sk-abcdefghij0123456789ABCDEFGHIJ"
 PASSWORD = "Kd83!mQz71pL"
 
 
-def said(text: str, **more: Any) -> dict[str, Any]:
+def messages_of(text: str, **more: Any) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": text}], **more}
 
 
@@ -26,7 +26,7 @@ async def save(client: Client, novel: Novel, conversation: dict[str, Any]) -> di
 async def test_a_conversation_is_saved_listed_read_and_analysed(
     client: Client, novel: Novel
 ) -> None:
-    saved = await save(client, novel, said("请续写", id="c-1", documentId="第一章.md"))
+    saved = await save(client, novel, messages_of("请续写", id="c-1", documentId="第一章.md"))
     listed = await client.call(f"{PREFIX}:list", novel.params)
     read = await client.call(f"{PREFIX}:read", {**novel.params, "conversationId": "c-1"})
     updated = await client.call(
@@ -71,7 +71,7 @@ async def test_a_conversation_is_saved_listed_read_and_analysed(
 async def test_the_list_is_limited_and_can_be_of_one_document(client: Client, novel: Novel) -> None:
     for number in range(60):
         document = "甲.md" if number % 2 else "乙.md"
-        await save(client, novel, said(str(number), id=f"c{number}", documentId=document))
+        await save(client, novel, messages_of(str(number), id=f"c{number}", documentId=document))
 
     default = await client.call(f"{PREFIX}:list", novel.params)
     all_of_them = await client.call(f"{PREFIX}:list", {**novel.params, "limit": 200})
@@ -96,9 +96,9 @@ async def test_conversations_leave_redacted_and_come_back_unharmed(
     client: Client, novel: Novel, logged: LogLines
 ) -> None:
     saved = await save(
-        client, novel, said(f"密钥 {SECRET}", id="a", extra={"note": [f"也有 {SECRET}"]})
+        client, novel, messages_of(f"密钥 {SECRET}", id="a", extra={"note": [f"也有 {SECRET}"]})
     )
-    await save(client, novel, said("好", id="b", login={"password": PASSWORD, SECRET: 1}))
+    await save(client, novel, messages_of("好", id="b", login={"password": PASSWORD, SECRET: 1}))
     named = await client.call(f"{PREFIX}:read", {**novel.params, "conversationId": "b"})
     read = await client.call(f"{PREFIX}:read", {**novel.params, "conversationId": "a"})
     listed = await client.call(f"{PREFIX}:list", novel.params)
@@ -152,7 +152,7 @@ async def test_what_cannot_be_done_has_its_code(
     [
         ("list", {}),
         ("read", {"conversationId": "a"}),
-        ("save", {"conversation": said("x")}),
+        ("save", {"conversation": messages_of("x")}),
         ("analysis:update", {"conversationId": "a", "analysis": {"summary": "x"}}),
     ],
 )
@@ -167,7 +167,7 @@ async def test_unknown_and_blank_projects(
 
 
 async def test_damaged_files_are_named_in_the_list(client: Client, novel: Novel) -> None:
-    await save(client, novel, said("甲", id="a"))
+    await save(client, novel, messages_of("甲", id="a"))
     novel.put(f"{FOLDER}/bad.json", "{")
     novel.put(f"{FOLDER}/index.json", "not json")
 

@@ -49,8 +49,8 @@ async def full_novel(client: Client, novel: Novel) -> Novel:
     return novel
 
 
-class Held:
-    """A provider of whatever it is given."""
+class FixedSources:
+    """Provides the sources that it was made with."""
 
     def __init__(self, *sources: Source) -> None:
         self.sources = sources
@@ -628,7 +628,7 @@ async def test_a_source_that_hangs_costs_its_part_only(
 ) -> None:
     source = InMemorySource(Layer.RULES, "kg", unavailable=KG, timeout_ms=20)
     source.hangs = True
-    session.engine.source_providers.append(Held(source))
+    session.engine.source_providers.append(FixedSources(source))
 
     result = await assemble(client, full_novel)
 
@@ -740,7 +740,9 @@ async def test_text_of_another_project_is_refused_and_logged(
     client: Client, session: Session, full_novel: Novel, logged: LogLines
 ) -> None:
     foreign = piece(Layer.RETRIEVED, "x", "别家的稿子", score=0.5, project_id="prj_other")
-    session.engine.source_providers.append(Held(InMemorySource(Layer.RETRIEVED, "rag", [foreign])))
+    session.engine.source_providers.append(
+        FixedSources(InMemorySource(Layer.RETRIEVED, "rag", [foreign]))
+    )
 
     error = await client.failure("context:assemble", asking(full_novel))
 
@@ -762,8 +764,8 @@ async def test_projects_do_not_see_each_other(
         assert text not in result["prompt"]
 
 
-class Gated(InMemorySource):
-    """A source that answers when it is let."""
+class GatedSource(InMemorySource):
+    """A source that answers once its gate is open."""
 
     def __init__(self) -> None:
         super().__init__(Layer.RETRIEVED, "gate", timeout_ms=60_000)
@@ -776,9 +778,9 @@ class Gated(InMemorySource):
 
 
 @pytest.fixture
-async def gate(session: Session) -> AsyncGenerator[Gated]:
-    source = Gated()
-    session.engine.source_providers.append(Held(source))
+async def gate(session: Session) -> AsyncGenerator[GatedSource]:
+    source = GatedSource()
+    session.engine.source_providers.append(FixedSources(source))
     yield source
     source.gate.set()
 
@@ -797,7 +799,7 @@ async def settled(session: Session, novel: Novel, load: tuple[int, int]) -> None
 
 @pytest.mark.requirement("CE-073", "CE-096", "CE-099")
 async def test_the_twenty_first_of_a_document_is_refused_and_the_others_are_answered(
-    client: Client, session: Session, full_novel: Novel, gate: Gated, logged: LogLines
+    client: Client, session: Session, full_novel: Novel, gate: GatedSource, logged: LogLines
 ) -> None:
     for number in range(20):
         await post(client, full_novel, number, cursorPosition=number)
@@ -815,7 +817,7 @@ async def test_the_twenty_first_of_a_document_is_refused_and_the_others_are_answ
 
 
 async def test_another_document_is_not_held_up(
-    client: Client, session: Session, full_novel: Novel, gate: Gated
+    client: Client, session: Session, full_novel: Novel, gate: GatedSource
 ) -> None:
     for number in range(20):
         await post(client, full_novel, number)
@@ -831,7 +833,7 @@ async def test_another_document_is_not_held_up(
 
 
 async def test_a_waiting_request_can_be_cancelled(
-    client: Client, session: Session, full_novel: Novel, gate: Gated
+    client: Client, session: Session, full_novel: Novel, gate: GatedSource
 ) -> None:
     for number in range(5):
         await post(client, full_novel, number)

@@ -389,7 +389,7 @@ async def test_a_hundred_starts_leave_one_reminder_to_hang_up(
     assert not session.watcher.register(session.peer.id)
 
 
-async def test_what_is_wrong_with_a_file_is_said_in_the_connections_language(
+async def test_what_is_wrong_with_a_file_is_reported_in_the_connections_language(
     client: Client, novel: Novel
 ) -> None:
     await client.call("initialize", {"locale": "zh-CN"})

@@ -300,7 +300,7 @@ async def test_a_secret_in_a_name_is_not_listed_and_the_document_is_still_found(
     assert KEY not in str(again)
 
 
-async def test_what_a_huge_project_leaves_out_is_said_in_both_languages(
+async def test_what_a_huge_project_leaves_out_is_reported_in_both_languages(
     client: Client, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(document_list, "MAX_DOCUMENTS", 2)

@@ -303,7 +303,7 @@ async def test_a_person_that_is_left_out_has_a_rank_among_people(
     assert seen["verdict"] == "in"
 
 
-async def test_what_is_only_said_in_the_request_is_still_looked_for(
+async def test_what_stands_only_in_the_request_is_still_looked_for(
     client: Client, story: Novel
 ) -> None:
     """To name something to the AI does not mean that the AI knows the passage about it."""

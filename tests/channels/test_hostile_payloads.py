@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from creonowd.settings import Settings
 from testing.clients import Client
-from testing.fuzz import often
+from testing.fuzz import scaled_examples
 from testing.novels import make_novel
 from tests.channels.payloads import ODD, Payloads
 
@@ -68,7 +68,7 @@ async def novel(client: Client, tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.fuzz
-@settings(often(2), suppress_health_check=HEALTHY)
+@settings(scaled_examples(2), suppress_health_check=HEALTHY)
 @given(call=CALLS)
 async def test_no_payload_is_an_internal_error(
     client: Client, novel: dict[str, str], call: tuple[str, Any]

@@ -350,8 +350,8 @@ async def test_an_ambiguous_part_counts_for_nobody_and_is_reported_once(
     first = await assembled(client, novel, "宝玉来了。")
     again = await assembled(client, novel, "宝玉又来了。")
 
-    told = [n for n in first["notices"] if n["code"] == "CHARACTER_NAME_AMBIGUOUS"]
-    assert [n["details"]["names"] for n in told] == ["宝玉"]
+    ambiguous = [n for n in first["notices"] if n["code"] == "CHARACTER_NAME_AMBIGUOUS"]
+    assert [n["details"]["names"] for n in ambiguous] == ["宝玉"]
     assert not [n for n in again["notices"] if n["code"] == "CHARACTER_NAME_AMBIGUOUS"]
     dropped = [rule for action, rule in evidence(first).values() if action == "dropped"]
     assert dropped

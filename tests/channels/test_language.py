@@ -97,7 +97,7 @@ async def test_a_short_document_takes_the_language_of_the_projects_texts(
     assert "# 以上为固定上下文\n" in beside["systemPrompt"]
 
 
-async def test_what_was_accepted_is_told_in_the_language_of_the_manuscript(
+async def test_what_was_accepted_is_rendered_in_the_language_of_the_manuscript(
     client: Client, tmp_path: Path
 ) -> None:
     novel = await novel_of(client, tmp_path, ENGLISH)

@@ -37,7 +37,7 @@ class Case:
         return self.channel
 
 
-def said(role: str) -> Payload:
+def large_message(role: str) -> Payload:
     """Return the payload that appends a large message of somebody to a history."""
     return lambda text: {
         "messages": [{"role": "user", "content": "?"}, {"role": role, "content": text}]
@@ -46,10 +46,14 @@ def said(role: str) -> Payload:
 
 CASES = {
     "a tool's result": Case("context:tool:compress", lambda text: {"tool": "t", "result": text}),
-    "a message of the user": Case("context:history:append", said("user")),
-    "a message of lines": Case("context:history:append", said("assistant"), "a\n"),
-    "a message of thoughts": Case("context:history:append", said("assistant"), "Thought: a\n\n"),
-    "a message of tags": Case("context:history:append", said("assistant"), "<think>a</think>b\n"),
+    "a message of the user": Case("context:history:append", large_message("user")),
+    "a message of lines": Case("context:history:append", large_message("assistant"), "a\n"),
+    "a message of thoughts": Case(
+        "context:history:append", large_message("assistant"), "Thought: a\n\n"
+    ),
+    "a message of tags": Case(
+        "context:history:append", large_message("assistant"), "<think>a</think>b\n"
+    ),
     "a count": Case("tokens:count", lambda text: {"text": text}),
     "a bounded count": Case("tokens:count", lambda text: {"text": text, "model": "claude-opus-4"}),
 }

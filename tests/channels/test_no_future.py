@@ -210,7 +210,7 @@ async def test_the_nearer_of_two_equal_passages_comes_first(client: Client, tmp_
 
 
 @pytest.mark.parametrize("future", [True, False])
-async def test_a_query_searches_the_future_unless_told_not_to(
+async def test_a_query_searches_the_future_unless_asked_not_to(
     client: Client, tmp_path: Path, *, future: bool
 ) -> None:
     files = chapters()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.context.units import visible_ref
+from creonowd.context.candidates import visible_ref
 from testing.clients import Client
 from testing.novels import Novel, make_novel
 from tests.context.worlds import text_tools

@@ -32,7 +32,7 @@ async def talk(client: Client, root: Path, files: dict[str, str], page: str) -> 
     return result["prompt"], any(ABSENT in warning for warning in result["warnings"])
 
 
-async def test_the_relations_of_the_people_on_the_page_are_told(
+async def test_the_relations_of_the_people_on_the_page_are_in_the_prompt(
     client: Client, tmp_path: Path
 ) -> None:
     prompt, absent = await talk(client, tmp_path / "梦", CARDS, "黛玉见宝玉来了，便笑。\n")
@@ -43,7 +43,7 @@ async def test_the_relations_of_the_people_on_the_page_are_told(
     assert not absent
 
 
-async def test_english_relations_are_told_too(client: Client, tmp_path: Path) -> None:
+async def test_english_relations_are_in_the_prompt_too(client: Client, tmp_path: Path) -> None:
     page = "Elizabeth looked at Jane. " * 30
 
     prompt, absent = await talk(client, tmp_path / "pride", ENGLISH, page)

@@ -92,7 +92,7 @@ async def test_a_chapter_that_is_too_long_for_one_call_is_read_to_its_end(
     await call(novel, "summarise", documents=["第7章.md"])
     shown = await call(novel, "summary:get", documentId="第7章.md")
 
-    fake = await session.ai.open_provider(session.ai.chosen)
+    fake = await session.ai.open_provider(session.ai.chosen_name)
     assert isinstance(fake, Fake)
     first, second, joined = [sent.user for sent in fake.calls]
     assert estimate["outputTokens"] == 3 * 700

@@ -38,8 +38,8 @@ NOVELS = pytest.mark.parametrize(
 )
 
 
-def told(result: Result) -> str:
-    """Return the part of the prompt that tells the story so far."""
+def story_so_far(result: Result) -> str:
+    """Return the part of the prompt with the story so far."""
     retrieved = result["userContent"].split("## Retrieved\n", 1)[1].split("## Immediate\n", 1)[0]
     units = retrieved.split("### ref:")[1:]
     return "".join(
@@ -66,14 +66,14 @@ async def make(client: Client, tmp_path: Path) -> Any:
 
 
 @NOVELS
-async def test_near_chapters_are_told_in_full_and_far_ones_in_a_sentence(
+async def test_near_chapters_have_their_summary_and_far_ones_a_sentence(
     make: Any, files: dict[str, str], name: str
 ) -> None:
     novel = await make(files, name.format(8))
 
     result = await novel.assemble(skillId="builtin:continue")
 
-    story = told(result)
+    story = story_so_far(result)
     assert refs(result)[0] == "synopsis"
     assert f"{name.format(7)}#summary" in story
     colon = "：" if files is CHINESE else ": "
@@ -94,14 +94,14 @@ async def test_typing_changes_no_byte_of_the_story_so_far(
     """Whatever stands in the current chapter, and wherever the cursor is."""
     novel = await make(files, name.format(6))
     dice = random.Random(23)
-    stories = {told(await novel.assemble(cursorPosition=0))}
+    stories = {story_so_far(await novel.assemble(cursorPosition=0))}
     for _ in range(25):
         words = "".join(
             dice.choices("雨夜灯火林远回头看 the old gate.\n\n🙂𠮷", k=dice.randrange(3000))
         )
         novel.put(name.format(6), words)
         place = dice.randrange(len(words) + 1)
-        stories.add(told(await novel.assemble(cursorPosition=place)))
+        stories.add(story_so_far(await novel.assemble(cursorPosition=place)))
 
     assert len(stories) == 1
     assert stories != {""}
@@ -109,20 +109,20 @@ async def test_typing_changes_no_byte_of_the_story_so_far(
 
 @NOVELS
 @pytest.mark.parametrize("skill", ["continue", "consistency", "expand"])
-async def test_nothing_of_a_later_chapter_is_told(
+async def test_nothing_of_a_later_chapter_is_summed_up(
     make: Any, files: dict[str, str], name: str, skill: str
 ) -> None:
     novel = await make(files, name.format(4))
     call = {"skillId": f"builtin:{skill}", "selection": {"from": 2, "to": 9}}
-    before = told(await novel.assemble(**call))
+    before = story_so_far(await novel.assemble(**call))
     dice = random.Random(8)
     for number in (5, 6, 7, 8):
         words = "".join(dice.choices("她终于死了。The heroine dies.\n", k=dice.randrange(4000)))
         novel.put(name.format(number), words)
-        assert told(await novel.assemble(**call)) == before
+        assert story_so_far(await novel.assemble(**call)) == before
     (novel.root / name.format(8)).unlink()
 
-    assert told(await novel.assemble(**call)) == before
+    assert story_so_far(await novel.assemble(**call)) == before
     assert all(name.format(number)[:-3] not in before for number in (4, 5, 6, 7, 8))
     assert name.format(3) in before
 
@@ -154,7 +154,7 @@ async def test_a_skill_says_how_many_chapters(make: Any, asked: str, chapters: i
     head = f"---\nname: 试\ncontext_rules:\n  synopsis: {asked}\n---\n"
     novel.put(".creonow/skills/trial/SKILL.md", head)
 
-    story = told(await novel.assemble(skillId="project:trial"))
+    story = story_so_far(await novel.assemble(skillId="project:trial"))
 
     assert sum(f"第{n}章" in story for n in range(1, 12)) == chapters
 
@@ -165,7 +165,7 @@ async def test_the_first_chapter_and_a_note_have_no_story_so_far(make: Any) -> N
     first = await novel.assemble(skillId="builtin:consistency", selection={"from": 0, "to": 5})
     note = await novel.assemble(skillId="builtin:continue", documentId="notes/计划.md")
 
-    assert told(first) == told(note) == ""
+    assert story_so_far(first) == story_so_far(note) == ""
     assert not [warning for warning in first["warnings"] if "SKILL_SOURCE_ABSENT" in warning]
 
 
@@ -183,31 +183,31 @@ async def test_chapters_that_cannot_be_read_or_say_nothing_are_passed_over(
 
     result = await novel.assemble(skillId="builtin:continue")
 
-    assert "第7章.md#summary" in told(result)
-    assert "第1章" in told(result)
+    assert "第7章.md#summary" in story_so_far(result)
+    assert "第1章" in story_so_far(result)
     assert "别处的秘密" not in result["prompt"]
     assert not any(notice["code"] == "SYNOPSIS_UNAVAILABLE" for notice in result["notices"])
 
 
-async def test_a_secret_in_a_chapter_is_not_told(make: Any) -> None:
+async def test_a_secret_in_a_chapter_is_not_summed_up(make: Any) -> None:
     secret = "sk-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2Yz3"
     files = {"1.md": f"林远把密钥 {secret} 抄在了墙上，一遍又一遍。\n" * 3, "2.md": "正文。"}
     novel = await make(files, "2.md")
 
     result = await novel.assemble(skillId="builtin:continue")
 
-    assert "抄在了墙上" in told(result)
+    assert "抄在了墙上" in story_so_far(result)
     assert secret not in result["prompt"]
 
 
-async def test_an_unsaved_chapter_is_told_as_the_editor_has_it(make: Any) -> None:
+async def test_an_unsaved_chapter_is_summed_up_as_the_editor_has_it(make: Any) -> None:
     novel = await make(CHINESE, "第2章.md")
     sync = {"documentId": "第1章.md", "version": 1, "text": "林远改名换姓，去了很远很远的南方。\n"}
     await novel.client.call("context:document:sync", novel.params | sync)
 
     result = await novel.assemble(skillId="builtin:continue")
 
-    assert "改名换姓" in told(result)
+    assert "改名换姓" in story_so_far(result)
 
 
 async def test_a_novel_in_one_huge_chapter_does_not_stop_the_story(make: Any) -> None:
@@ -215,9 +215,9 @@ async def test_a_novel_in_one_huge_chapter_does_not_stop_the_story(make: Any) ->
 
     result = await novel.assemble(skillId="builtin:continue")
 
-    assert "林远走在雨里" in told(result)
+    assert "林远走在雨里" in story_so_far(result)
     write_files(novel.root, {"1.md": "没有句号" * 200_000})
-    assert "1.md#summary" in told(await novel.assemble(skillId="builtin:continue"))
+    assert "1.md#summary" in story_so_far(await novel.assemble(skillId="builtin:continue"))
 
 
 async def long_budget(novel: Novel, **change: Any) -> Result:
@@ -227,7 +227,7 @@ async def long_budget(novel: Novel, **change: Any) -> Result:
 
 
 @NOVELS
-async def test_a_long_budget_tells_earlier_chapters_by_their_whole_text(
+async def test_a_long_budget_has_earlier_chapters_with_their_whole_text(
     make: Any, files: dict[str, str], name: str
 ) -> None:
     novel = await make(files, name.format(6))
@@ -245,7 +245,7 @@ async def test_a_long_budget_tells_earlier_chapters_by_their_whole_text(
     assert result["tokenCount"] <= 64_000
 
 
-async def test_a_long_budget_tells_what_does_not_fit_in_a_sentence(make: Any) -> None:
+async def test_a_long_budget_has_a_sentence_of_each_chapter_that_does_not_fit(make: Any) -> None:
     files = {
         f"{n}.md": f"# 第{n}章\n\n" + f"第{n}天，林远走了很远的路，去见一位故人。\n\n" * 60
         for n in range(1, 31)

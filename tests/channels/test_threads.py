@@ -1,4 +1,4 @@
-"""Threads of the plot: open ones are told where they are open, overdue ones are reported."""
+"""Threads of the plot: open ones are prompts where they are open, overdue ones are reported."""
 
 from pathlib import Path
 from typing import Any
@@ -27,20 +27,24 @@ async def listed(novel: Novel, **more: Any) -> dict[str, Any]:
     return await novel.client.call("story:threads", novel.params | more)
 
 
-async def test_a_thread_is_told_from_where_it_is_planted_until_it_is_resolved(novel: Novel) -> None:
+async def test_a_thread_is_in_prompts_from_where_it_is_planted_until_it_is_resolved(
+    novel: Novel,
+) -> None:
     thread(novel, "信", "父亲的信没有拆。", planted="第3章", due="第8章", names="[林远]")
     thread(novel, "刀", "断刀的来历。", planted=2, status="resolved", resolved="第6章")
     thread(novel, "灯", "旧灯笼。", planted=1, status="已收")
 
-    told = {n: (await novel.assemble(documentId=f"第{n}章.md"))["systemPrompt"] for n in (2, 5, 6)}
+    prompts = {
+        n: (await novel.assemble(documentId=f"第{n}章.md"))["systemPrompt"] for n in (2, 5, 6)
+    }
     polish = await novel.assemble(skillId="builtin:polish", selection={"from": 0, "to": 4})
 
-    assert [("的信没有拆" in text, "断刀" in text) for text in told.values()] == [
+    assert [("的信没有拆" in text, "断刀" in text) for text in prompts.values()] == [
         (False, True),
         (True, True),
         (True, False),
     ]
-    assert not any("旧灯笼" in text for text in told.values())
+    assert not any("旧灯笼" in text for text in prompts.values())
     assert "的信没有拆" not in polish["prompt"]
 
 

@@ -103,7 +103,7 @@ async def test_a_back_end_is_added_listed_tested_chosen_and_removed(
     assert KEY.encode() not in added.stdout + added.stderr + listed.stdout + tested.stdout
 
 
-async def test_a_local_server_needs_no_key_and_its_window_is_said(user_data: Path) -> None:
+async def test_a_local_server_needs_no_key_and_its_window_is_printed(user_data: Path) -> None:
     async with open_server(OllamaServer(len)) as server:
         added = await run(
             user_data, "add", "home", "--base-url", f"{server.url}/v1", "--model", "qwen3:8b"
@@ -151,7 +151,7 @@ async def test_the_doctor_says_that_a_window_is_too_small(user_data: Path) -> No
         (("test", "nobody"), b"", "NOT_FOUND"),
     ],
 )
-async def test_what_cannot_be_is_said_and_leaves_nothing(
+async def test_what_cannot_be_added_is_reported_and_leaves_nothing(
     user_data: Path, words: tuple[str, ...], stdin: bytes, code: str
 ) -> None:
     done = await run(user_data, *words, stdin=stdin)

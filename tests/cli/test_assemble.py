@@ -1,6 +1,7 @@
 """`creonowd assemble` as a person and as a script would use it."""
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Generator
@@ -49,7 +50,7 @@ def run(
     )
 
 
-def test_a_person_sees_bars_fates_and_hashes(tmp_path: Path, novel: Path) -> None:
+def test_a_person_sees_bars_decisions_and_hashes(tmp_path: Path, novel: Path) -> None:
     """No daemon runs there; the command starts one for itself."""
     done = run(tmp_path / "用户", novel)
 
@@ -170,7 +171,7 @@ def test_a_misspelt_skill_gets_a_suggestion_in_one_language(
     assert ("skill" in done.stderr) is lang.startswith("en")
 
 
-def test_it_waits_for_the_index_unless_told_not_to(user_data: Path, novel: Path) -> None:
+def test_it_waits_for_the_index_unless_asked_not_to(user_data: Path, novel: Path) -> None:
     for number in range(2, 400):
         write_files(novel, {f"chapters/{number:03}.md": f"第{number}章\n\n雨还在下。\n" * 40})
 
@@ -187,9 +188,23 @@ def test_a_damaged_memory_of_the_last_call_is_no_obstacle(tmp_path: Path) -> Non
     (file,) = (tmp_path / "assemble").iterdir()
 
     kept = last.read()
-    file.write_text("{", encoding="utf-8")
+    damaged: list[StoredAssembly | None] = []
+    for data in (b"{", b'{"\xff":1}', b'{"a":' + b"[" * 200_000):
+        file.write_bytes(data)
+        damaged.append(last.read())
 
     assert kept == StoredAssembly(version=1, prompt="x", prompt_hash="h", token_count=1)
+    assert damaged == [None, None, None]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
+def test_no_pipe_in_the_place_of_the_last_call_is_waited_for(tmp_path: Path) -> None:
+    last = LastAssembly(tmp_path, ("a", "b"))
+    last.write({"prompt": "x", "promptHash": "h", "tokenCount": 1})
+    (file,) = (tmp_path / "assemble").iterdir()
+    file.unlink()
+    os.mkfifo(file)
+
     assert last.read() is None
 
 

@@ -1,6 +1,8 @@
 """`creonowd call`: one request from the shell."""
 
 import json
+import re
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 from creonowd.channels import ALL_CHANNELS
 from creonowd.cli.call import kind, limits, list_channels
 from creonowd.testing.harness import Harness
-from testing.clients import endpoints_of, running
+from testing.clients import endpoints_of, run_daemon
 from tests.cli.commands import creonowd, creonowd_process
 
 
@@ -121,6 +123,18 @@ def test_a_payload_that_cannot_be_read_is_wrong_usage(tmp_path: Path, payload: b
     assert b"Traceback" not in ran.stderr
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere arguments are Unicode")
+@pytest.mark.parametrize("words", [("e2e:\udcff", "{}"), ("e2e:echo", '{"value": "\udcff"}')])
+def test_an_argument_that_is_not_utf8_is_said_to_be_that(
+    user_data: Path, words: tuple[str, ...]
+) -> None:
+    ran = creonowd(user_data, "call", *words)
+
+    assert ran.returncode in {1, 2}
+    assert re.search(rb"UTF-8|utf-8", ran.stderr)
+    assert b"Traceback" not in ran.stderr
+
+
 def test_an_empty_list_is_sent_as_it_is(user_data: Path) -> None:
     ran = creonowd(user_data, "call", "app:ping", "[]")
 
@@ -130,7 +144,7 @@ def test_an_empty_list_is_sent_as_it_is(user_data: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [("--socket",), ("--tcp", "0")])
 async def test_call_uses_the_daemon_that_runs(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    async with running(tmp_path, *arguments) as process:
+    async with run_daemon(tmp_path, *arguments) as process:
         await endpoints_of(tmp_path)
 
         ran = creonowd(tmp_path, "call", "app:ping")

@@ -12,7 +12,7 @@ from creonowd.cli import doctor, main
 from creonowd.retrieval import document_list
 from creonowd.tokens.tables import published_table
 from creonowd.workspace import watcher
-from testing.clients import running
+from testing.clients import run_daemon
 from testing.privileges import without_privileges
 from tests.cli.commands import creonowd, creonowd_process
 
@@ -67,7 +67,7 @@ def test_doctor_recognises_a_file_in_place_of_a_folder(tmp_path: Path) -> None:
 
 
 async def test_doctor_sees_the_running_daemon(tmp_path: Path) -> None:
-    async with running(tmp_path) as process:
+    async with run_daemon(tmp_path) as process:
         report = json.loads(creonowd_process(tmp_path, "doctor", "--json").stdout)
 
     (finding,) = (f for f in report["findings"] if f["part"] == "daemon")
@@ -315,9 +315,9 @@ def test_doctor_prints_problems_first_and_sums_up_what_is_fine(
 def test_doctor_speaks_the_language_of_the_terminal(
     tmp_path: Path, variables: dict[str, str], fine: str
 ) -> None:
-    told = {"LANG": "", "LC_ALL": "", "LC_MESSAGES": ""} | variables
+    environment = {"LANG": "", "LC_ALL": "", "LC_MESSAGES": ""} | variables
 
-    report = creonowd(tmp_path, "doctor", stdin=b"", **told).stdout.decode()
+    report = creonowd(tmp_path, "doctor", stdin=b"", **environment).stdout.decode()
 
     assert fine in report
     assert ("未运行" in report) is fine.startswith("项")

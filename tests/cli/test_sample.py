@@ -108,7 +108,9 @@ def test_the_assistant_has_four_answers_of_which_one_breaks_a_rule(sample: Sampl
     assert all(len(text) > 150 and not text.startswith("#") for text in outputs)
 
 
-def test_another_novel_is_told_that_no_ai_is_connected(sample: Sample, tmp_path: Path) -> None:
+def test_on_another_novel_the_answer_says_that_no_ai_is_connected(
+    sample: Sample, tmp_path: Path
+) -> None:
     text = {"en": "The rain had stopped at noon. " * 30, "zh": "雨是中午停的。" * 40}[
         sample.language
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from anyio import to_thread
 
-from testing.clients import running
+from testing.clients import run_daemon
 from tests.cli.commands import at_terminal, creonowd_process
 
 ADDRESS = r"http://127\.0\.0\.1:\d+/#\S+"
@@ -43,7 +43,7 @@ async def test_the_token_reaches_the_browser_and_no_process_list(tmp_path: Path)
         creonowd_process, tmp_path / "data", "view", "--open", BROWSER=f"{browser} %s"
     )
 
-    async with running(tmp_path / "data"):
+    async with run_daemon(tmp_path / "data"):
         ran = await to_thread.run_sync(open_viewer)
 
     assert (ran.returncode, ran.stderr) == (0, b"")
@@ -81,5 +81,5 @@ async def test_a_page_that_a_killed_command_left_goes_at_the_next_start(tmp_path
     left.parent.mkdir()
     left.touch()
 
-    async with running(tmp_path):
+    async with run_daemon(tmp_path):
         assert not left.exists()

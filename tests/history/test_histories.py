@@ -1,6 +1,7 @@
 """A history survives a crash: what was acknowledged is there, a torn line is dropped with a warning."""
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,22 @@ async def test_a_torn_last_line_is_dropped_with_a_warning_and_cut_off(tmp_path: 
     assert warnings[0].startswith("HISTORY_TORN_LINE")
     assert appended.warnings[0].code == "HISTORY_TORN_LINE"
     assert await texts_and_warnings(tmp_path) == (["one", "two", "four"], [])
+
+
+async def test_long_histories_are_not_all_kept_in_memory(tmp_path: Path) -> None:
+    histories = Histories(tmp_path)
+    tracemalloc.start()
+    try:
+        for number in range(30):
+            key = ("prj_one", f"chat{number}")
+            async with histories.lock(key):
+                await histories.append(key, [message("x" * 3_000_000)])
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert kept < 16_000_000
+    assert (await histories.read(("prj_one", "chat0"))).rounds[0].request == "x" * 3_000_000
 
 
 async def test_a_damaged_line_costs_itself_only(tmp_path: Path) -> None:

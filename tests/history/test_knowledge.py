@@ -145,15 +145,15 @@ def test_a_change_of_mind_replaces_the_round_that_it_is_about(
 
 
 def test_a_change_of_mind_leaves_rounds_that_share_a_word_in_passing() -> None:
-    told = (
+    facts = (
         "The house in Falmouth has nine rooms, a cellar full of brandy and a cat called Moss.",
         "The cellar floods each spring because the drain under the garden wall is blocked.",
     )
 
-    left = after_rounds(told, ("I changed my mind: the dog is black. Moss fears it.", "Fine."))
+    left = after_rounds(facts, ("I changed my mind: the dog is black. Moss fears it.", "Fine."))
 
-    assert told[0] in left
-    assert told[1] in left
+    assert facts[0] in left
+    assert facts[1] in left
 
 
 def test_an_echo_in_the_same_round_does_not_replace_what_the_user_said() -> None:

@@ -26,7 +26,7 @@ async def test_facts_of_a_long_session_stay_and_corrected_ones_leave(
     assert built.covers > len(session.rounds) // 2
     assert score.in_context >= 0.9 * score.facts
     assert small.in_context >= 0.6 * small.facts
-    assert score.lost == small.lost == 0
+    assert score.lost_facts == small.lost_facts == 0
     assert score.contradictions == small.contradictions == 0
     assert score.secrets == small.secrets == 0
 

@@ -98,7 +98,7 @@ def test_the_goal_is_the_first_request_and_the_latest_that_changed_it() -> None:
 
 
 def test_the_plan_names_the_last_intention_until_it_is_long_ago() -> None:
-    told = [
+    planned = [
         Message(role=Speaker.USER, content="Go."),
         Message(role=Speaker.ASSISTANT, content="Done. Next I will draft chapter 8."),
     ]
@@ -107,8 +107,8 @@ def test_the_plan_names_the_last_intention_until_it_is_long_ago() -> None:
         Message(role=Speaker.ASSISTANT, content="Fine. I'll go on if you like."),
     ]
 
-    soon = extractive_summary(group_rounds((), [*told, *idle]))
-    late = extractive_summary(group_rounds((), [*told, *idle * 6]))
+    soon = extractive_summary(group_rounds((), [*planned, *idle]))
+    late = extractive_summary(group_rounds((), [*planned, *idle * 6]))
 
     assert soon.plan_and_progress.endswith("next: Next I will draft chapter 8.")
     assert "next:" not in late.plan_and_progress
@@ -167,22 +167,22 @@ def test_a_file_whose_name_speaks_of_errors_is_no_failure() -> None:
 
 def test_what_a_later_round_corrects_leaves_the_summary_and_repeats_leave_it_as_it_is() -> None:
     """The later rounds stand in the prompt themselves, behind the summary."""
-    told = group_rounds(
+    rounds = group_rounds(
         (),
         [
-            *said("The thief is the gardener, Mr Dale.", "He has a key to the shed."),
-            *said("The lamp must hang in the hall.", "It hangs there."),
+            *a_round("The thief is the gardener, Mr Dale.", "He has a key to the shed."),
+            *a_round("The lamp must hang in the hall.", "It hangs there."),
             *called("make", "[Bash] make: exit code 2, code ETIMEDOUT"),
-            *said("I changed my mind about the thief. It should be the cook.", "Dale is free."),
-            *said("The lamp must hang in the hall, as ever.", "It does."),
+            *a_round("I changed my mind about the thief. It should be the cook.", "Dale is free."),
+            *a_round("The lamp must hang in the hall, as ever.", "It does."),
             *called("make", "[Bash] make: exit code 0"),
         ],
     )
 
-    before = extractive_summary(told[:3])
-    corrected = extractive_summary(told[:3], later=told[3:4])
-    repeated = extractive_summary(told[:3], later=told[3:5])
-    resolved = extractive_summary(told[:3], later=told[3:])
+    before = extractive_summary(rounds[:3])
+    corrected = extractive_summary(rounds[:3], later=rounds[3:4])
+    repeated = extractive_summary(rounds[:3], later=rounds[3:5])
+    resolved = extractive_summary(rounds[:3], later=rounds[3:])
 
     assert "Mr Dale" in before.knowledge
     assert "Mr Dale" not in corrected.knowledge
@@ -197,11 +197,13 @@ def test_what_later_rounds_took_from_the_summary_does_not_come_back() -> None:
     """A prompt that changes with each run of a shaky test is never read from a cache."""
     fails = called("make", "[Bash] make: exit code 2, code ETIMEDOUT")
     passes = called("make", "[Bash] make: exit code 0")
-    red = said("The lamp in the hall must be red.", "It is red.")
-    green = said("I changed my mind, the lamp in the hall must be green.", "It is green.")
-    told = group_rounds((), [*red, *fails, *fails, *passes, *green, *fails, *red, *passes, *fails])
+    red = a_round("The lamp in the hall must be red.", "It is red.")
+    green = a_round("I changed my mind, the lamp in the hall must be green.", "It is green.")
+    rounds = group_rounds(
+        (), [*red, *fails, *fails, *passes, *green, *fails, *red, *passes, *fails]
+    )
 
-    texts = [extractive_summary(told[:2], later=told[2:end]).knowledge for end in range(2, 10)]
+    texts = [extractive_summary(rounds[:2], later=rounds[2:end]).knowledge for end in range(2, 10)]
 
     assert ["ETIMEDOUT" in text for text in texts] == [True] * 2 + [False] * 6
     assert ["must be red" in text for text in texts] == [True] * 3 + [False] * 5
@@ -210,12 +212,12 @@ def test_what_later_rounds_took_from_the_summary_does_not_come_back() -> None:
 
 def test_many_later_failures_take_nothing_from_the_summary() -> None:
     fails = [called(f"make {n}", f"[Bash] make {n}: exit code 2, code E{n}") for n in range(60)]
-    told = group_rounds((), [message for one in fails for message in one])
+    rounds = group_rounds((), [message for one in fails for message in one])
 
-    assert extractive_summary(told[:3], later=told[3:]) == extractive_summary(told[:3])
+    assert extractive_summary(rounds[:3], later=rounds[3:]) == extractive_summary(rounds[:3])
 
 
-def said(request: str, reply: str) -> list[Message]:
+def a_round(request: str, reply: str) -> list[Message]:
     """Return a round of a request and its answer."""
     return [
         Message(role=Speaker.USER, content=request),

@@ -498,7 +498,7 @@ def test_a_clear_narration_is_recognised_outside_dialogue(text: str, person: Per
         "The rain fell on the empty street.",
     ],
 )
-def test_what_pronouns_cannot_tell_stays_open(text: str) -> None:
+def test_what_pronouns_do_not_decide_stays_open(text: str) -> None:
     assert find_person(text, Person.THIRD) is None
     assert find_person(text, Person.FIRST) is None
 

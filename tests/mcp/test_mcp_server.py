@@ -230,7 +230,7 @@ async def test_files_rules_and_runs_in_a_server_that_writes(root: Path, mode: st
     assert len(prompts) >= 6
 
 
-async def test_errors_and_long_answers_tell_a_model_what_to_do_next(root: Path) -> None:
+async def test_errors_and_long_answers_say_what_to_do_next(root: Path) -> None:
     write_files(root, {"chapters/03.md": "# 第3章\n\n" + "林远数着石阶，一级又一级。\n\n" * 900})
     async with connected(root) as client:
         await text(client, "story_search", query="石阶")  # waits for the index

@@ -223,7 +223,7 @@ def test_what_the_daemon_says_by_itself_is_listed() -> None:
     ]
 
 
-def test_a_default_that_is_only_said_is_always_there() -> None:
+def test_a_default_of_what_is_only_sent_is_always_there() -> None:
     assert schema("Paper")["required"] == ["words", "watermark"]
     assert "default" not in schema("Paper")["properties"]["words"]
 

@@ -63,7 +63,7 @@ async def test_it_judges_once_for_each_verdict_of_its_script() -> None:
     assert (before, verdict.text, fake.judges) == (True, "{}", False)
 
 
-async def test_delays_do_not_change_what_is_said() -> None:
+async def test_delays_do_not_change_the_answer() -> None:
     fake = Fake(Script(steps=(ScriptedAnswer(text="林远推门", piece=1, delay_ms=1),)))
     pieces: list[str] = []
 

@@ -13,14 +13,14 @@ from creonowd.providers.local_server import (
 )
 from creonowd.providers.sdk import Address
 from testing.local_servers import LlamaCppServer, LmStudioServer, OllamaServer, VllmServer
-from testing.providers import ModelServer, Received, Reply, json_reply, open_server
+from testing.providers import ModelServer, ReceivedRequest, Reply, json_reply, open_server
 from tests.providers.calls import PATIENCE
 
 
 class NoServer(ModelServer):
     """Something else at the address, which sends the same to every question."""
 
-    def reply_to(self, received: Received) -> Reply:
+    def reply_to(self, received: ReceivedRequest) -> Reply:
         return self.replies[0]
 
 
@@ -143,21 +143,21 @@ async def test_a_server_that_is_still_loading_is_asked_later() -> None:
     assert await report(LlamaCppServer(loading=True)) is None
 
 
-async def test_a_refused_key_is_said() -> None:
+async def test_a_refused_key_is_reported() -> None:
     server = NoServer()
     server.replies = [json_reply({"error": "no"}, 401)]
 
     assert (await failure(server)).code is ErrorCode.AI_AUTH_FAILED
 
 
-async def test_nobody_at_the_address_is_said() -> None:
+async def test_an_address_without_a_server_is_reported() -> None:
     with pytest.raises(DaemonError) as caught:
         await ask_server("ollama", Address(key="", url="http://127.0.0.1:1"), "m")
 
     assert caught.value.details["reason"] == "unreachable"
 
 
-async def test_a_server_without_tls_behind_https_is_said() -> None:
+async def test_a_server_without_tls_behind_https_is_reported() -> None:
     async with open_server(ModelServer()) as server:
         address = Address(key="", url=server.url.replace("http:", "https:"))
         with anyio.fail_after(PATIENCE), pytest.raises(DaemonError) as caught:

@@ -18,8 +18,8 @@ def test_a_request_enters_the_files_that_answer_it(
     with Listener() as listener:
         daemon = Daemon(ROOT, tmp_path / "data", trace=str(listener.address))
         with daemon, listener.accept() as marks:
-            ping = entries.entered(marks, lambda: daemon.call("app:ping"))
-            missing = entries.entered(marks, lambda: daemon.request("project:setCurrent"))
+            ping = entries.record_request(marks, lambda: daemon.call("app:ping"))
+            missing = entries.record_request(marks, lambda: daemon.request("project:setCurrent"))
 
     pinged, failed = entries.Entries("app:ping", ping), entries.Entries("project", missing)
     assert 5 < len(pinged.files) < 30

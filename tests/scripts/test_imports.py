@@ -1,4 +1,8 @@
-"""Which of our folders may import which: helpers know no test, and tests know no benchmark."""
+"""Which of our folders may import which, and what the core may use beside its imports.
+
+Helpers know no test, and tests know no benchmark. That `context` and `rpc` import nothing that
+reaches a disk, a network or a clock is a contract in `pyproject.toml`.
+"""
 
 import ast
 from pathlib import Path
@@ -7,6 +11,22 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = {"benchmarks", "e2e", "scripts", "testing", "tests"}
+CORE = ("context", "rpc")
+# Python has these without an import.
+NEEDS_NO_IMPORT = {"__import__", "breakpoint", "input", "open", "print"}
+# What anyio offers beside these opens files, sockets and processes.
+OF_ANYIO = {
+    *("CancelScope", "CapacityLimiter", "Event", "Lock", "TaskGroup", "abc", "create_task_group"),
+    *(
+        "current_time",
+        "fail_after",
+        "from_thread",
+        "lowlevel",
+        "move_on_after",
+        "sleep",
+        "to_thread",
+    ),
+}
 
 
 @pytest.mark.parametrize(
@@ -28,6 +48,33 @@ def test_a_folder_imports_only_what_it_may(folder: str, allowed: set[str]) -> No
 
     assert imported
     assert {(path, name) for path, name in imported if name in FOLDERS - allowed} == set()
+
+
+@pytest.mark.parametrize("package", CORE)
+def test_the_core_reaches_no_disk_without_an_import(package: str) -> None:
+    used = {
+        (path.name, name)
+        for path in (ROOT / "creonowd" / package).rglob("*.py")
+        for name in _builtins_and_parts_of_anyio(ast.parse(path.read_bytes()))
+    }
+
+    assert used
+    assert {(path, name) for path, name in used if name not in OF_ANYIO} == set()
+
+
+def _builtins_and_parts_of_anyio(module: ast.Module) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(module):
+        match node:
+            case ast.Call(func=ast.Name(id=name)) if name in NEEDS_NO_IMPORT:
+                names.add(name)
+            case ast.Attribute(value=ast.Name(id="anyio"), attr=name):
+                names.add(name)
+            case ast.ImportFrom(module=str(source), names=found) if source.startswith("anyio"):
+                names |= {alias.name for alias in found}
+            case _:
+                pass
+    return names
 
 
 def _imports(path: Path) -> set[str]:
