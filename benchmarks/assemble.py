@@ -171,28 +171,28 @@ class Server:
 
 
 @contextlib.contextmanager
-def running(user_data: Path) -> Generator[Server]:
+def run_daemon(user_data: Path) -> Generator[Server]:
     """Run a daemon for the block."""
     command = [sys.executable, "-m", "creonowd", "serve", "--stdio", "--debug"]
-    with _serving(
+    with _run_server(
         [*command, "--user-data", str(user_data)], user_data / "run/creonowd.sock"
     ) as one:
         yield one
 
 
 @contextlib.contextmanager
-def running_least(folder: Path, user_data: Path, root: Path) -> Generator[Server]:
+def run_least(folder: Path, user_data: Path, root: Path) -> Generator[Server]:
     """Run the least program over the index of a daemon for the block."""
     index = next((user_data / FOLDER).glob("*.sqlite3"))
     path = folder / "least.sock"
     path.unlink(missing_ok=True)
     files = [str(one) for one in (path, index, root, folder / REPLY)]
-    with _serving([sys.executable, "-m", LEAST, *files], path) as one:
+    with _run_server([sys.executable, "-m", LEAST, *files], path) as one:
         yield one
 
 
 @contextlib.contextmanager
-def _serving(command: list[str], path: Path) -> Generator[Server]:
+def _run_server(command: list[str], path: Path) -> Generator[Server]:
     server = Server(command, path)
     try:
         yield server
@@ -221,17 +221,17 @@ def _measure_project(folder: Path, text: str, size: Size, *, volumes: bool) -> N
         f"120 chapters, {size.constraints} constraints, {size.characters} characters,"
         f" {size.settings} settings"
     )
-    with running(user_data) as daemon:
+    with run_daemon(user_data) as daemon:
         project = daemon.ask("project:create", rootPath=str(root))["projectId"]
         subject = Subject(project, _payload(project, len(chapter) * 3 // 4), chapter)
         _wait_for_index(daemon, project)
         first = request(1, "context:assemble", subject.payload)
         (folder / REPLY).write_bytes(daemon.exchange(first))
-        with running_least(folder, user_data, root) as least:
+        with run_least(folder, user_data, root) as least:
             least.exchange(first)
             _many_at_once(daemon, least, subject, folder, large=size is LARGE)
             one = _alone(daemon, least, subject)
-        _writing(daemon, subject)
+        _print_writing(daemon, subject)
         _row("memory of the daemon after all that", f"{daemon.megabytes():.0f} MB", "–")
     _cold(folder, user_data, subject, root)
     _starts(folder, user_data, subject, root)
@@ -397,7 +397,7 @@ def _alone(daemon: Server, least: Server, subject: Subject) -> OneByOne:
     return one
 
 
-def _writing(daemon: Server, subject: Subject) -> None:
+def _print_writing(daemon: Server, subject: Subject) -> None:
     """Type into the open document, and assemble after every few letters."""
     document = {"projectId": subject.project, "documentId": DOCUMENT}
     for skill, name in (("bench", "general profile"), ("continue", "skill `continue`")):
@@ -458,10 +458,10 @@ def _cold(folder: Path, user_data: Path, subject: Subject, root: Path) -> None:
     ours: list[tuple[float, float]] = []
     floors: list[tuple[float, float]] = []
     for _ in range(STARTS):
-        with running(user_data) as daemon:
+        with run_daemon(user_data) as daemon:
             daemon.ask("tokens:count", text="雨")
             ours.append(_first(daemon, message, texts))
-        with running_least(folder, user_data, root) as least:
+        with run_least(folder, user_data, root) as least:
             floors.append(_first(least, message, texts))
     tokens = len(tables.encode_ordinary(texts))
     wall, cpu = (statistics.median(column) for column in zip(*ours, strict=True))
@@ -500,10 +500,10 @@ def _starts(folder: Path, user_data: Path, subject: Subject, root: Path) -> None
         started = time.perf_counter()
         subprocess.run(command, check=True)
         bare.append(time.perf_counter() - started)
-        with running(user_data) as daemon:
+        with run_daemon(user_data) as daemon:
             daemon.exchange(message)
             first.append(time.perf_counter() - daemon.started)
-        with running_least(folder, user_data, root) as least:
+        with run_least(folder, user_data, root) as least:
             least.exchange(message)
             floor.append(time.perf_counter() - least.started)
     spawn, load, lowest = (statistics.median(times) for times in (first, bare, floor))
@@ -526,7 +526,7 @@ def _ten_volumes(folder: Path, text: str, size: Size, one: OneByOne) -> None:
                 words = path.read_text("utf-8").split("，")
                 random.Random(volume).shuffle(words)
                 write(root / f"chapters/卷{volume}-{path.name}", "，".join(words))
-    with running(user_data) as daemon:
+    with run_daemon(user_data) as daemon:
         project = daemon.ask("project:create", rootPath=str(root))["projectId"]
         _wait_for_index(daemon, project)
         subject = Subject(project, _payload(project, len(chapter) * 3 // 4), chapter)

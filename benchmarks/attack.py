@@ -41,6 +41,12 @@ from testing.redaction_examples import SETS, read_forms
 START_SECONDS = 120
 # After two seconds without a request the daemon gives back what is free.
 SETTLE_SECONDS = 5.0
+REPETITIONS = 10
+HISTORIES = 150
+BUSY_PAGES = 40
+TEXT_PAGES = 8
+TEXTS_OF_A_PAGE = 3
+TEXT_CHARACTERS = 1_000_000
 SAMPLE_SECONDS = 0.02
 PING_SECONDS = 0.01
 ANSWER_SECONDS = 120.0
@@ -88,7 +94,7 @@ class Tally(NamedTuple):
 class Target:
     """A daemon under attack, and the ways in."""
 
-    def __init__(self, folder: Path, daemon: "Running") -> None:
+    def __init__(self, folder: Path, daemon: "RunningDaemon") -> None:
         self.folder = folder
         self.user_data, self.process, self._ways = daemon
         self.token = str(self._ways["tcp"].token)
@@ -178,8 +184,8 @@ def push(line: socket.socket, data: bytes) -> None:
 
 
 def strangers_that_never_read(target: Target) -> Tally:
-    """Ask for refusals of 60 KB, which repeat the id of a request, and leave them unread."""
-    refused = request("app:health", {}, "x" * 60_000) * 100
+    """Ask for refusals, which repeat the id of a request, and leave them unread."""
+    refused = request("app:health", {}, "x" * 1000) * 6000
     with contextlib.ExitStack() as opened:
         for _ in range(FLOOD_STRANGERS):
             with contextlib.suppress(OSError):
@@ -254,6 +260,141 @@ def replies_that_nobody_reads(target: Target) -> Tally:
         with target.owner() as owner:
             answered = owner.request("app:ping")["pong"]
     return Tally(UNREAD_REPLIES, UNREAD_REPLIES if answered else 0)
+
+
+def repeated(attack: Attack) -> Attack:
+    """Make an attack that happens again and again, and says what was kept after the first and last."""
+
+    def attack_again(target: Target) -> Tally:
+        before = target.process.memory_info().rss
+        attempts = withstood = 0
+        kept: list[int] = []
+        for _ in range(REPETITIONS):
+            tally = attack(target)
+            attempts += tally.attempts
+            withstood += tally.withstood
+            time.sleep(SETTLE_SECONDS)
+            kept.append((target.process.memory_info().rss - before) // MEGABYTE)
+        proof = f"{kept[0]:+} MB kept after the first time, {kept[-1]:+} MB after the last"
+        return Tally(attempts, withstood, proof)
+
+    return attack_again
+
+
+def long_histories(target: Target) -> Tally:
+    """Append 600 KB to each of many conversations as a page."""
+    written = 0
+    with target.renderer() as line:
+        for number in range(HISTORIES):
+            message = {"role": "user", "content": "雨" * 200_000}
+            chat = {"projectId": target.project_id, "conversationId": f"chat{number}"}
+            line.sendall(request("context:history:append", {**chat, "messages": [message]}))
+            written += "result" in read_reply(line)
+    return Tally(HISTORIES, written)
+
+
+def long_work_of_many_pages(target: Target) -> Tally:
+    """Have a text of 3 MB compressed by each of many pages at once."""
+    payload = {
+        "projectId": target.project_id,
+        "tool": "x",
+        "result": "a line of a result\n" * 160_000,
+    }
+    with contextlib.ExitStack() as opened:
+        lines = [opened.enter_context(target.renderer()) for _ in range(BUSY_PAGES)]
+        for line in lines:
+            line.sendall(request("context:tool:compress", payload))
+        replies = [read_reply(line) for line in lines]
+    return Tally(BUSY_PAGES, sum(error_code(reply) != "INTERNAL" for reply in replies))
+
+
+def long_texts(method: str, payload: Callable[[str, str], dict[str, Any]]) -> Attack:
+    """Make an attack of pages that send long texts to a channel, none waiting for an answer.
+
+    `payload` makes the payload of a name and a text.
+    """
+
+    def attack(target: Target) -> Tally:
+        with target.owner() as owner:
+            file = {"kind": "artifact", "hint": "out", "content": "雨下了一夜。\n" * 1000}
+            chat = {"projectId": target.project_id, "conversationId": "chat"}
+            ref = owner.request("context:files:put", {**chat, **file})["ref"]["id"]
+        withstood: list[bool] = []
+
+        def send(page: int) -> None:
+            with target.renderer() as line, contextlib.suppress(OSError):
+                for number in range(TEXTS_OF_A_PAGE):
+                    name = f"text-{page}-{number}"
+                    text = name + "雨下了一夜。" * (TEXT_CHARACTERS // 6)
+                    fields = {"projectId": target.project_id, "id": ref, **payload(name, text)}
+                    line.sendall(request(method, fields, name))
+                with line.makefile("rb") as replies:
+                    answers = [json.loads(replies.readline()) for _ in range(TEXTS_OF_A_PAGE)]
+                withstood.extend(error_code(answer) != "INTERNAL" for answer in answers)
+
+        pages = [threading.Thread(target=send, args=(page,)) for page in range(TEXT_PAGES)]
+        for page in pages:
+            page.start()
+        for page in pages:
+            page.join()
+        return Tally(TEXT_PAGES * TEXTS_OF_A_PAGE, sum(withstood))
+
+    return attack
+
+
+def _message(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+# The channels of pages that take a text of any length, and where it stands in their payloads.
+TEXT_CHANNELS: dict[str, Callable[[str, str], dict[str, Any]]] = {
+    "context:tool:compress": lambda name, text: {"tool": name, "result": text},
+    "tokens:count": lambda _, text: {"text": text},
+    "context:files:put": lambda name, text: {
+        "conversationId": name,
+        "kind": "artifact",
+        "hint": name,
+        "content": text,
+    },
+    "context:history:append": lambda name, text: {
+        "conversationId": name,
+        "messages": [_message(text)],
+    },
+    "context:document:sync": lambda name, text: {
+        "documentId": f"{name}.md",
+        "version": 1,
+        "text": text,
+    },
+    "context:assemble": lambda _, text: {**PLACE, "additionalInput": text},
+    "context:build": lambda name, text: {
+        "conversationId": name,
+        "input": text,
+        "systemPrompt": name,
+    },
+    "constraints:set": lambda _, text: {"constraints": [{"text": text}]},
+    "constraints:create": lambda _, text: {"constraint": {"text": text}},
+    "constraints:check": lambda _, text: {"documentId": PLACE["documentId"], "text": text},
+    "skill:validate": lambda name, text: {
+        "content": f"---\nname: {name}\ndescription: d\n---\n{text}"
+    },
+    "skill:write": lambda name, text: {
+        "scope": "project",
+        "slug": name,
+        "content": f"---\nname: {name}\ndescription: d\n---\n{text}",
+    },
+    "context.grep": lambda _, text: {"conversationId": "chat", "pattern": text},
+    "context:creonow:conversations:save": lambda name, text: {
+        "conversation": {"id": name, "title": name, "messages": [_message(text)]}
+    },
+    "context:retrieve": lambda _, text: {"query": text},
+    "story:summary:set": lambda _, text: {"documentId": PLACE["documentId"], "text": text},
+    "session:unknown": lambda _, text: {"text": text},
+}
+
+
+def long_ids(target: Target) -> Tally:
+    """Send requests whose ids are nine megabytes."""
+    return _count_refused(target, [request("app:ping", {}, "x" * 9 * MEGABYTE)] * BATCHES)
 
 
 def batches_of_ones(target: Target) -> Tally:
@@ -344,7 +485,7 @@ def swaps_during(method: str, *, folder: str = ".creonow/rules", **fields: Any) 
             (place / "swapped.md").write_text(text, encoding="utf-8")
         params = {"projectId": target.project_id, **fields}
         attempts = withstood = led_out = 0
-        with swapping(inside, outside) as read_plainly, target.owner() as owner:
+        with swap_folder(inside, outside) as read_plainly, target.owner() as owner:
             end = time.monotonic() + SWAP_SECONDS
             while attempts < MOST_SWAPPED_CALLS and time.monotonic() < end:
                 attempts += 1
@@ -363,7 +504,7 @@ def swaps_during(method: str, *, folder: str = ".creonow/rules", **fields: Any) 
 
 
 @contextlib.contextmanager
-def swapping(inside: Path, outside: Path) -> Generator[Callable[[], str]]:
+def swap_folder(inside: Path, outside: Path) -> Generator[Callable[[], str]]:
     """Exchange a folder with a link in another process; yield a read that knows no danger."""
     link = inside.with_name("link")
     link.symlink_to(outside)
@@ -447,7 +588,7 @@ def many_ignore_files(target: Target) -> Tally:
 def huge_root(target: Target) -> Tally:
     """Make a folder of 6000 folders a project, begin to search it, and forget it at once."""
     root = target.folder / "huge"
-    for number in range(6000):
+    for number in range(0 if root.exists() else 6000):
         (root / f"{number % 60}" / f"{number}").mkdir(parents=True)
         (root / f"{number % 60}" / f"{number}" / "a.md").write_text("雨", encoding="utf-8")
     with target.owner() as owner:
@@ -576,6 +717,14 @@ KINDS = (
     Kind("a right token among wrong ones", right_token_among_wrong_ones),
     Kind("forbidden notifications of a page", forbidden_notifications),
     Kind("replies of 1 MB that nobody reads", replies_that_nobody_reads),
+    Kind("the same, ten times", repeated(replies_that_nobody_reads)),
+    Kind("histories of 600 KB", long_histories),
+    Kind("texts of 3 MB from 40 pages at once", long_work_of_many_pages),
+    *(
+        Kind(f"texts of 3 MB from 8 pages at once: `{method}`", long_texts(method, payload))
+        for method, payload in TEXT_CHANNELS.items()
+    ),
+    Kind("ids of 9 MB", long_ids),
     Kind("a batch of 10 MiB of `1`", batches_of_ones),
     Kind("10 MiB of `[]`, lists in an untyped field", lists_in_an_untyped_field),
     Kind("10 MiB of lone surrogates", lone_surrogates),
@@ -614,6 +763,7 @@ KINDS = (
     Kind("an ignore file of 8000 patterns over 2000 documents", huge_ignore_file),
     Kind("an ignore file of 64 KiB in each of 300 folders", many_ignore_files),
     Kind("a project of 6000 folders, forgotten at once", huge_root),
+    Kind("the same, ten times: 6000 folders", repeated(huge_root)),
     Kind("exports over what is no archive", export_over_foreign_files),
     Kind("an archive of 3000 small bombs", archive_of_small_bombs),
     Kind("secrets in names", secrets_in_names),
@@ -651,7 +801,7 @@ def _load() -> float:
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
-def _print_row(kind: Kind, idle: "Running") -> list[str]:
+def _print_row(kind: Kind, idle: "RunningDaemon") -> list[str]:
     """Run an attack, print its row, and return what is to be said of it beside."""
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -663,7 +813,6 @@ def _print_row(kind: Kind, idle: "Running") -> list[str]:
             kind.attack(target)  # loads the library of the provider, which stays
         with (watch := _Watch(daemon, idle)):
             tally = kind.attack(target)
-            time.sleep(SETTLE_SECONDS)
         log = sum(file.stat().st_size for file in (target.user_data / "logs").iterdir())
     pings = watch.pings
     print(
@@ -709,7 +858,7 @@ def _provider(bomb: bytes) -> Generator[dict[str, str]]:
         yield {"CREONOW_AI_PROVIDER": "openai", "CREONOW_AI_BASE_URL": url}
 
 
-class Running(NamedTuple):
+class RunningDaemon(NamedTuple):
     """A daemon that listens."""
 
     user_data: Path
@@ -718,7 +867,7 @@ class Running(NamedTuple):
 
 
 @contextlib.contextmanager
-def _daemon(folder: Path, settings: dict[str, str]) -> Generator[Running]:
+def _daemon(folder: Path, settings: dict[str, str]) -> Generator[RunningDaemon]:
     user_data = folder / "user data"
     command = daemon_command(user_data, "--socket", "--tcp", "0", "--websocket", "0")
     with subprocess.Popen(command, env=environment(**settings)) as process:
@@ -729,7 +878,7 @@ def _daemon(folder: Path, settings: dict[str, str]) -> Generator[Running]:
                     raise TimeoutError
                 time.sleep(0.02)
             ways = {way.transport: way for way in found.endpoints}
-            yield Running(user_data, psutil.Process(process.pid), ways)
+            yield RunningDaemon(user_data, psutil.Process(process.pid), ways)
         finally:
             process.terminate()
 
@@ -746,7 +895,7 @@ class Pings(NamedTuple):
 class _Watch:
     """What the daemon uses while the block runs, and how long its owner waits."""
 
-    def __init__(self, daemon: Running, idle: Running) -> None:
+    def __init__(self, daemon: RunningDaemon, idle: RunningDaemon) -> None:
         self._process = daemon.process
         asked = [(one.ways["unix"].address, one.process.pid) for one in (daemon, idle)]
         call = f"from {__name__} import print_worst_pings; print_worst_pings({asked!r})"
@@ -772,10 +921,12 @@ class _Watch:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._sampling.join()
-        self.kept = self._grown()
-        self.descriptors = self._process.num_fds() - self._descriptors
         with self._pinger as pinger:
             printed = pinger.communicate(b"over\n")[0]
+        # Only when nobody asks does the daemon give back what is free.
+        time.sleep(SETTLE_SECONDS)
+        self.kept = self._grown()
+        self.descriptors = self._process.num_fds() - self._descriptors
         (worst, not_queued, work), (idle, *_rest) = json.loads(printed)
         self.pings = Pings(worst, not_queued, work, idle)
 

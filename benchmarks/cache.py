@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.assemble import Server, running
+from benchmarks.assemble import Server, run_daemon
 from benchmarks.novel import SPECIFIED, Size, make_project, write
 from benchmarks.peers import peers
 from benchmarks.programs.contest import PASSAGE_TOKENS, Work
@@ -107,7 +107,7 @@ def main(argv: list[str]) -> None:
         f"Texts: {origin()}; rules of {RULES_AS_OF}, prices of {prices.as_of} in {prices.currency}"
         " for a million input tokens as they were used."
     )
-    with tempfile.TemporaryDirectory() as folder, running(Path(folder) / "user data") as daemon:
+    with tempfile.TemporaryDirectory() as folder, run_daemon(Path(folder) / "user data") as daemon:
         root = Path(folder) / "小说"
         author = Author(daemon, root, make_project(root, chinese(), SPECIFIED))
         for name, calls in author.sessions(quick="--quick" in argv):
@@ -138,18 +138,18 @@ class Author:
     def sessions(self, *, quick: bool) -> Iterator[tuple[str, list[Call]]]:
         """Record the sessions."""
         for step in (24, 60, 400):
-            yield f"{TYPING}, a call every {step} characters", list(self._typing(step))
-        slow = [call._replace(at=2 * call.at) for call in self._typing(400)]
+            yield f"{TYPING}, a call every {step} characters", list(self._typing_calls(step))
+        slow = [call._replace(at=2 * call.at) for call in self._typing_calls(400)]
         yield "the same at 50 characters a minute: a call every 8 minutes", slow
         self._change_budget(**_budget(WIDE_TOKENS))
         for step in (24, 400):
             title = f"a budget of {WIDE_TOKENS} tokens, a call every {step} characters"
-            yield title, list(self._typing(step))
+            yield title, list(self._typing_calls(step))
         self._change_budget(kind="default", **_budget(USUAL_TOKENS))
         if quick:
             return
-        yield "editing in the middle, a call every 60 characters", list(self._editing())
-        yield "another chapter with every tenth call, 60 characters", list(self._switching())
+        yield "editing in the middle, a call every 60 characters", list(self._editing_calls())
+        yield "another chapter with every tenth call, 60 characters", list(self._switching_calls())
         yield "a setting changes with every tenth call, 60 characters", list(self._settings())
         yield "three skills in turn, 60 characters", list(self._three_skills())
 
@@ -157,14 +157,14 @@ class Author:
         """Record sessions in a project with few rules and settings."""
         for step in (24, 60, 400):
             title = f"a small project in {language}, a call every {step} characters"
-            yield title, list(self._typing(step))
+            yield title, list(self._typing_calls(step))
 
     def long_sessions(self) -> Iterator[tuple[str, list[Call], list[Call]]]:
         """Record sessions with the default budget and with the one for long windows."""
         sessions: dict[str, Callable[[], Iterator[Call]]] = {
-            "a call every 60 characters": lambda: self._typing(60),
-            "a call every 400 characters": lambda: self._typing(400),
-            "another chapter with every tenth call": self._switching,
+            "a call every 60 characters": lambda: self._typing_calls(60),
+            "a call every 400 characters": lambda: self._typing_calls(400),
+            "another chapter with every tenth call": self._switching_calls,
         }
         usual = {name: list(record()) for name, record in sessions.items()}
         self._change_budget(kind="long")
@@ -176,28 +176,28 @@ class Author:
         change |= {"version": self._daemon.ask("context:budget:get", **self._project)["version"]}
         self._daemon.ask("context:budget:update", **self._project, profile=change)
 
-    def _typing(self, step: int, skill: str = SKILL) -> Iterator[Call]:
+    def _typing_calls(self, step: int, skill: str = SKILL) -> Iterator[Call]:
         story = "".join(self._chapters[CHAPTER - 1 : CHAPTER + 8])
         start = 2_000
         for n in range(CALLS):
             end = start + n * step
             yield self._call(story[:end], end, n * step, skill)
 
-    def _editing(self) -> Iterator[Call]:
+    def _editing_calls(self) -> Iterator[Call]:
         text = self._chapters[CHAPTER - 1]
         cursor, typed = len(text) // 2, self._chapters[CHAPTER + 1]
         for n in range(CALLS):
             added = typed[: n * 60]
             yield self._call(text[:cursor] + added + text[cursor:], cursor + len(added), n * 60)
 
-    def _switching(self) -> Iterator[Call]:
+    def _switching_calls(self) -> Iterator[Call]:
         for n in range(CALLS):
             number = CHAPTER + n // 10
             end = 1_500 + n % 10 * 60
             yield self._call(self._chapters[number - 1][:end], end, n * 60, number=number)
 
     def _settings(self) -> Iterator[Call]:
-        for n, call in enumerate(self._typing(60)):
+        for n, call in enumerate(self._typing_calls(60)):
             yield call
             if n % 10 == 9:
                 path = self._root / ".creonow/settings/设定003.md"
@@ -241,7 +241,7 @@ def _print_session(name: str, calls: Sequence[Call]) -> None:
         "blocks": list(_in_blocks(calls)),
         "system prompt marked": [_system_marked(call) for call in calls],
         "one block": [_one_block(call) for call in calls],
-        "sliding window": [_sliding(call) for call in calls],
+        "sliding window": [_sliding_window(call) for call in calls],
     }
     tokens = sum(len(request.tokens) for request in ways["blocks"]) // len(calls)
     stable = _points(calls[0].result)["systemPrompt"]
@@ -320,7 +320,7 @@ def _print_long(author: Author) -> None:
         )
         print("|---|---|---|---|---|")
         for provider in PROVIDERS:
-            small, large = (_spent(provider, list(_in_blocks(calls))) for calls in (usual, long))
+            small, large = (_cost_of(provider, list(_in_blocks(calls))) for calls in (usual, long))
             read = large.use.read / large.tokens
             print(
                 f"| {provider.name} | {small.paid:.2f} | {read:.0%}, {large.paid:.2f} "
@@ -328,7 +328,7 @@ def _print_long(author: Author) -> None:
             )
 
 
-class Spent(NamedTuple):
+class SessionCost(NamedTuple):
     """What a session used, its tokens, and what a thousand such calls cost with and without cache."""
 
     use: TokenUse
@@ -337,18 +337,18 @@ class Spent(NamedTuple):
     plain: float
 
 
-def _spent(provider: Provider, requests: Sequence[Request]) -> Spent:
+def _cost_of(provider: Provider, requests: Sequence[Request]) -> SessionCost:
     cache = provider.cache()
     used = [cache.send(request) for request in requests]
     total = CacheUse(*(sum(column) for column in zip(*used, strict=True)))
     use = TokenUse(fresh=total.fresh, read=total.read, written=total.written)
     thousand = 1000 / len(requests)
     paid, plain = cost_of(provider.price, use), cost_without_cache(provider.price, use)
-    return Spent(use, total.total, thousand * paid, thousand * plain)
+    return SessionCost(use, total.total, thousand * paid, thousand * plain)
 
 
 def _cell(provider: Provider, requests: Sequence[Request]) -> str:
-    spent = _spent(provider, requests)
+    spent = _cost_of(provider, requests)
     million = 1000 * len(requests) / spent.tokens
     paid, plain = million * spent.paid, million * spent.plain
     return f"{spent.use.read / spent.tokens:.0%}, {paid:.2f} of {plain:.2f}"
@@ -384,7 +384,7 @@ def _one_block(call: Call) -> Request:
     return Request(tokens, (len(tokens),), call.at)
 
 
-def _sliding(call: Call) -> Request:
+def _sliding_window(call: Call) -> Request:
     """Show the newest text that fits beside the same rules and settings."""
     system = _encode(call.result["systemPrompt"])
     room = call.result["tokenCount"] - len(system)

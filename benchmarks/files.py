@@ -26,11 +26,10 @@ from creonowd.context_files.files import (
 )
 from creonowd.context_files.lazy_files import built_in_recipes
 from creonowd.context_files.records import Kind, NewFile, Origin, Record
-from creonowd.context_files.search import GrepRequest
-from creonowd.context_files.search_engines import find_ripgrep
+from creonowd.context_files.search import GrepRequest, find_ripgrep
 from creonowd.redaction import Redactor
 from creonowd.settings import Settings
-from creonowd.storage import atomic
+from creonowd.storage import stored_files
 from creonowd.workspace.projects import Projects
 from testing.corpus import chinese, origin
 
@@ -133,7 +132,9 @@ async def _measure_puts(folder: Path) -> None:
         ours += time.perf_counter() - began
         if number % 10 == 0:
             began = time.perf_counter()
-            await asyncio.to_thread(atomic.replace, folder / f"plain-{number}", content.encode())
+            await asyncio.to_thread(
+                stored_files.replace, folder / f"plain-{number}", content.encode()
+            )
             plain += 10 * (time.perf_counter() - began)
     began = time.perf_counter()
     listed = await _files(folder / "puts", "off").newest(WHERE, None, 50)

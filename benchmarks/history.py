@@ -107,7 +107,7 @@ def _build_all(
         context = _build(number, history, tools, policy)
         share = sent.compare(("bench",), context.messages, 1, 0).share
         spent = time.thread_time() - began
-        turns.append(Turn(spent, context.draft.covers, share, _counting(context, count)))
+        turns.append(Turn(spent, context.draft.covers, share, _count_seconds(context, count)))
         history = History(rounds=tuple(group_rounds(history.rounds, _round(number))))
     return turns
 
@@ -128,7 +128,7 @@ def _around(turns: Sequence[Turn], number: int) -> list[Turn]:
     return [turn for turn in turns if turn.covers == covers]
 
 
-def _counting(context: TurnContext, count: Callable[[str], object]) -> float:
+def _count_seconds(context: TurnContext, count: Callable[[str], object]) -> float:
     text = "\n".join(message.content for message in context.messages)
     began = time.thread_time()
     count(text)
@@ -172,7 +172,7 @@ async def print_recall(name: str) -> None:
             score = total(scores[budget, way])
             print(
                 f"| {budget} | {way} | {score.in_context / score.facts:.0%} "
-                f"| {score.reachable / score.facts:.0%} | {score.lost} "
+                f"| {score.reachable / score.facts:.0%} | {score.lost_facts} "
                 f"| {score.contradictions} | {score.secrets} |"
             )
 

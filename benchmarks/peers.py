@@ -25,7 +25,7 @@ from typing import Any, cast
 import msgspec
 
 from benchmarks.novel import make_plan
-from benchmarks.programs.contest import Chunk, Packed, Work, measure
+from benchmarks.programs.contest import Chunk, PackedPrompt, Work, measure
 from creonowd.context.assemble import assemble
 from creonowd.context.fragment import Action, Layer
 from creonowd.context.result import AssembleResult, ModelTarget, answer
@@ -86,7 +86,7 @@ class Result(Model):
     cold: float
     warm: float
     tokenised: float
-    packed: list[Packed]
+    packed: list[PackedPrompt]
     stories: list[str]
 
 
@@ -193,7 +193,7 @@ def _count(text: str) -> int:
     return len(packaged_encoding("o200k_base").encode_ordinary(text))
 
 
-def _exactness(packed: list[Packed], real: list[int]) -> str:
+def _exactness(packed: list[PackedPrompt], real: list[int]) -> str:
     pairs = zip(packed, real, strict=True)
     off = [each.reported - count for each, count in pairs if each.reported is not None]
     if not off:
@@ -207,7 +207,7 @@ def _reused_share(texts: list[str]) -> float:
     return shared / sum(map(len, prompts[1:]))
 
 
-def _evidence(work: Work, packed: Packed) -> str:
+def _evidence(work: Work, packed: PackedPrompt) -> str:
     missing = {chunk.id for chunk in work.chunks if chunk.text.strip() not in packed.prompt}
     named = missing & set(packed.dropped or ())
     return f"{len(named)} of {len(missing)}"
@@ -293,11 +293,11 @@ class Engine:
         """How many characters were tokenised."""
         return self._counted.characters
 
-    def turn(self, manuscript: str) -> Packed:
+    def turn(self, manuscript: str) -> PackedPrompt:
         """Assemble as the daemon does."""
         result = self._assemble(manuscript, self._sources)
         dropped = [e.source_ref for e in result.trim_evidence if e.action is Action.DROPPED]
-        return Packed(result.prompt, result.token_count, dropped)
+        return PackedPrompt(result.prompt, result.token_count, dropped)
 
     def continue_story(self, story: list[str]) -> str:
         """Assemble without any chunks."""
@@ -332,13 +332,13 @@ class Daemon:
         self._registered = True
         self._open(budget)
 
-    def turn(self, manuscript: str) -> Packed:
+    def turn(self, manuscript: str) -> PackedPrompt:
         """Sync the manuscript and assemble."""
         self._sync(manuscript)
         place = {"documentId": DOCUMENT, "cursorPosition": len(manuscript), "skillId": "bench"}
         got = self._ask("context:assemble", **place)
         dropped = [e["sourceRef"] for e in got["trimEvidence"] if e["action"] == "dropped"]
-        return Packed(got["prompt"], got["tokenCount"], dropped)
+        return PackedPrompt(got["prompt"], got["tokenCount"], dropped)
 
     def continue_story(self, story: list[str]) -> str:
         """Unregister the chunks and sync the story."""

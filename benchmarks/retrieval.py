@@ -27,8 +27,7 @@ from creonowd.retrieval.bm25 import search
 from creonowd.retrieval.database import Database, stored_texts
 from creonowd.retrieval.loaded_index import IndexLoader, LoadedIndex
 from creonowd.retrieval.project_index import FOLDER, IndexScope, refresh
-from creonowd.retrieval.query import make_query
-from creonowd.retrieval.ranking import RankedPassage, choose, rank
+from creonowd.retrieval.ranking import RankedPassage, choose, make_query, rank
 from creonowd.sources.passage_source import MOST_PASSAGES
 from testing.retrieval_questions import CORPUS, QUESTIONS, chapters, measure
 
@@ -219,11 +218,11 @@ def _answers(index: OpenedIndex, query: str, limit: int = USUAL_LIMIT) -> list[R
 
 def _times(queries: Sequence[str], search: Callable[[str], object]) -> list[float]:
     """Return the best time of each query, so that other work of this machine does not count."""
-    rounds = [[_timed(search, query) for query in queries] for _ in range(ROUNDS)]
+    rounds = [[_seconds(search, query) for query in queries] for _ in range(ROUNDS)]
     return [min(times) for times in zip(*rounds, strict=True)]
 
 
-def _timed(search: Callable[[str], object], query: str) -> float:
+def _seconds(search: Callable[[str], object], query: str) -> float:
     began = time.perf_counter()
     search(query)
     return time.perf_counter() - began
@@ -313,14 +312,14 @@ def _names(chapter: str) -> None:
         for given in "远晴禾山青一二三四五"
     ]
 
-    def timed(times: int, work: Any) -> float:
+    def best_time(times: int, work: Any) -> float:
         began = time.perf_counter()
         for _ in range(times):
             work()
         return (time.perf_counter() - began) / times
 
-    found = timed(9, lambda: Mentions().find(names, chapter))
-    looked = timed(9, lambda: [name in chapter for name in names])
+    found = best_time(9, lambda: Mentions().find(names, chapter))
+    looked = best_time(9, lambda: [name in chapter for name in names])
     print(
         f"\n100 names in a chapter: {1000 * found:.2f} ms, {found / looked:.2f} × one `in` for each."
     )

@@ -150,8 +150,8 @@ def start_table(data: Path) -> None:
     imports: list[float] = []
     replies: list[float] = []
     for _ in range(15):
-        imports.append(_timed(base, b""))
-        replies.append(_timed(serve, ping))
+        imports.append(_seconds_to_reply(base, b""))
+        replies.append(_seconds_to_reply(serve, ping))
     ratio = statistics.median(replies) / statistics.median(imports)
     print(
         f"\n| start | ms |\n|---|---|\n| imports alone | {statistics.median(imports) * 1000:.0f} |"
@@ -160,7 +160,7 @@ def start_table(data: Path) -> None:
     print(f"| ratio (goal ≤ 1.5) | {ratio:.2f} |")
 
 
-def _timed(command: list[str], first: bytes) -> float:
+def _seconds_to_reply(command: list[str], first: bytes) -> float:
     started = time.perf_counter()
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=INSTALLED) as process:
@@ -412,7 +412,7 @@ class Line:
         """Send what is left to send; False if the server does not take all of it now."""
         while self.unsent:
             try:
-                self._sent(os.writev(self.into, self._batch()))
+                self._note_sent(os.writev(self.into, self._batch()))
             except BlockingIOError:
                 return False
         return True
@@ -424,7 +424,7 @@ class Line:
         batch += [ring[(at + step) % len(ring)] for step in range(1, together)]
         return batch
 
-    def _sent(self, size: int) -> None:
+    def _note_sent(self, size: int) -> None:
         size += self._offset
         while size >= (length := len(self._requests[self._next])):
             size -= length

@@ -2,12 +2,14 @@
 
 The project has 120 chapters, 8 characters, 10 settings files, an outline, preferences, terms and 12
 constraints. The fake provider answers at once: with the whole prompt, its default, and with a few
-hundred characters, as a model would. Before anything is measured the index is complete and the same
-place has been assembled; assembly and run take turns, so that both find everything cached.
+hundred characters, as a model would. Before anything is measured the index is complete. Assembly and
+run take turns, each call one character further on than the one before: so each makes its prompt
+anew, of texts that were redacted and counted before, and none is answered with what another made.
 """
 
 # requirement: SK-038
 
+import itertools
 import statistics
 import tempfile
 import time
@@ -71,7 +73,7 @@ def _script(user_data: Path, answer: str) -> None:
 
 def _wait_for_index(client: Client, here: dict[str, Any]) -> None:
     """Assemble until every passage can be found: full injection needs them all."""
-    while any(INDEXING in warning for warning in _assembled(client, here, EVERYTHING)["warnings"]):
+    while any(INDEXING in warning for warning in _assemble(client, here, EVERYTHING)["warnings"]):
         time.sleep(0.2)
 
 
@@ -82,7 +84,7 @@ def _injection(client: Client, here: dict[str, Any]) -> None:
     full = _tokens(client, here, EVERYTHING)
     print("| skill | target | precise | everything | saved |\n|---|---|---|---|---|")
     for slug in SKILLS:
-        made = _assembled(client, here, f"builtin:{slug}")
+        made = _assemble(client, here, f"builtin:{slug}")
         precise = made["tokenCount"]
         saved = f"{100 * (1 - precise / full):.0f} %"
         print(f"| {slug} | {made['targetTokens']} | {precise} | {full} | {saved} |", flush=True)
@@ -98,7 +100,7 @@ def _cost(client: Client, here: dict[str, Any], answer: str) -> None:
         assembly = _timer(client, "context:assemble", payload)
         run = _timer(client, "ai:skill:run", payload)
         streamed = _timer(client, "ai:skill:run", payload | {"stream": True})
-        alone, whole, in_pieces = _medians(assembly, (assembly, run, streamed))
+        alone, whole, in_pieces = _medians((assembly, run, streamed))
         ratio = f"{whole / alone:.2f} ({1000 * whole:.1f} ms)"
         print(f"| {slug}: run ÷ assembly, {answer} | {ratio} | ≤ 1.2 |", flush=True)
         print(
@@ -108,27 +110,27 @@ def _cost(client: Client, here: dict[str, Any], answer: str) -> None:
 
 
 def _timer(client: Client, channel: str, payload: dict[str, Any]) -> Timer:
-    def timed(turn: int) -> float:
-        moved = payload | {"cursorPosition": payload["cursorPosition"] + turn}
+    def time_call(step: int) -> float:
+        moved = payload | {"cursorPosition": payload["cursorPosition"] + step}
         started = time.perf_counter()
         client.request(channel, moved)
         return time.perf_counter() - started
 
-    return timed
+    return time_call
 
 
-def _medians(warm: Timer, timers: Sequence[Timer]) -> list[float]:
+def _medians(timers: Sequence[Timer]) -> list[float]:
     """Return the median of each timer; they take turns, so that no other load favours one of them."""
     taken: list[list[float]] = [[] for _ in timers]
+    steps = itertools.count()
     for turn in range(ROUNDS):
         for shift in range(len(timers)):
             chosen = (turn + shift) % len(timers)
-            warm(turn)
-            taken[chosen].append(timers[chosen](turn))
+            taken[chosen].append(timers[chosen](next(steps)))
     return [statistics.median(times[3:]) for times in taken]
 
 
-def _assembled(client: Client, here: dict[str, Any], skill_id: str) -> Any:
+def _assemble(client: Client, here: dict[str, Any], skill_id: str) -> Any:
     chosen = _selection(here) if skill_id.removeprefix("builtin:") in ON_SELECTION else {}
     return client.request("context:assemble", here | chosen | {"skillId": skill_id})
 
@@ -138,7 +140,7 @@ def _selection(here: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tokens(client: Client, here: dict[str, Any], skill_id: str) -> int:
-    return _assembled(client, here, skill_id)["tokenCount"]
+    return _assemble(client, here, skill_id)["tokenCount"]
 
 
 def _write_project(root: Path, text: str) -> str:

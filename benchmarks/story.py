@@ -85,7 +85,7 @@ def _measure(folder: Path, checkout: Path, novel: StoryNovel, *, is_new: bool) -
             *_new_chapters(author),
             *_people(author),
             *_constraint(author),
-            *_writing(author),
+            *_write_on(author),
             *(_summaries(author) if is_new else ()),
             *_people_ranked(author),
         ]
@@ -136,7 +136,7 @@ class Author:
         return self.daemon.call("context:retrieve", self.project | place | more)["passages"]
 
 
-def _retrieved(reply: Reply) -> str:
+def _retrieved_layer(reply: Reply) -> str:
     return reply["userContent"].partition("## Retrieved\n")[2].partition("\n## Immediate\n")[0]
 
 
@@ -153,7 +153,7 @@ def _futures(author: Author) -> list[Row]:
     tokens = future = 0
     for number in _spread(len(chapters), PLACES):
         cursor = len(chapters[number - 1]) // 2
-        text = _retrieved(author.prompt(number, cursor))
+        text = _retrieved_layer(author.prompt(number, cursor))
         past = "".join(chapters[: number - 1]) + chapters[number - 1][:cursor]
         later = chapters[number - 1][cursor:] + "".join(chapters[number:])
         lines = [line for line in text.split("\n") if len(line.strip()) >= LEAST_LINE]
@@ -206,7 +206,7 @@ def _found_for(author: Author, question: StoryQuestion, distance: int) -> tuple[
     ]
     passages = [ref for ref in kept if not ref.endswith("#summary")]
     chapter = any(ref.startswith(_path(question.chapter)) for ref in passages)
-    return chapter, chapter and holds(_retrieved(reply), question.quote)
+    return chapter, chapter and holds(_retrieved_layer(reply), question.quote)
 
 
 def _answers(author: Author) -> list[Row]:
@@ -308,7 +308,7 @@ def _constraint(author: Author) -> list[Row]:
     ]
 
 
-def _writing(author: Author) -> list[Row]:
+def _write_on(author: Author) -> list[Row]:
     """Type on at the end of a chapter, and from the first letter of a new one."""
     number = min(42, len(author.novel.chapters) - 1)
     chapter = author.chapter(number)

@@ -84,8 +84,8 @@ def main(argv: list[str]) -> None:
     print("\n| what | measured against | ratio |\n|---|---|---|")
     for encoding in ENCODINGS:
         for language, text in novels.items():
-            _print(_counting(encoding, language, text))
-    _print(_typing((novels["Chinese"] * 4)[:1_100_000]))
+            _print(_counting_rows(encoding, language, text))
+    _print(_typing_rows((novels["Chinese"] * 4)[:1_100_000]))
 
 
 def _print_table(name: str, text: str) -> None:
@@ -101,7 +101,7 @@ def _print(rows: list[Row]) -> None:
         print(f"| {what} | {against} | {ratio:.3f} |", flush=True)
 
 
-def _counting(encoding: str, language: str, text: str) -> list[Row]:
+def _counting_rows(encoding: str, language: str, text: str) -> list[Row]:
     tables = packaged_encoding(encoding)
     tokenizer = BpeTokenizer(tables)
     kept = text[: keep_head(text, LIMIT, tokenizer).at]
@@ -127,7 +127,7 @@ def _counting(encoding: str, language: str, text: str) -> list[Row]:
     ]
 
 
-def _typing(text: str) -> list[Row]:
+def _typing_rows(text: str) -> list[Row]:
     against = f"copying the text ({len(text.encode()) / 1e6:.1f} MB in UTF-8) once"
     halves = (text[: len(text) // 2], text[len(text) // 2 :])
     buffer, place = Buffer.of(text), random.Random(1)

@@ -41,12 +41,12 @@ FIRST_VIEW = """() => {
 }"""
 
 KEY_PROBE = """async () => {
-  const { when } = await import("/signals.js");
+  const { onSignal } = await import("/signals.js");
   const { inspection } = await import("/inspection.js");
   const typed = () => inspection.shown.result.layersDetail.immediate.content.split("~").length - 1;
   Object.assign(window, { keys: [], waits: [], updates: 0 });
   document.addEventListener("keydown", (event) => window.keys.push(event.timeStamp), true);
-  when("inspected", () => {
+  onSignal("inspected", () => {
     const count = typed();
     requestAnimationFrame(() => setTimeout(() => {
       window.updates += 1;
@@ -56,7 +56,7 @@ KEY_PROBE = """async () => {
 }"""
 
 
-class Typing(NamedTuple):
+class TypingTimes(NamedTuple):
     """What typing on took: each key's wait, the updates, and the processor's time in both."""
 
     waits: list[float]
@@ -103,9 +103,9 @@ def _measure(files: Mapping[str, str], document: str, budget: Mapping[str, int])
     ):
         for name in ("another", "novel"):
             project = daemon.make_project(name, files)
-            page = _opened(browser, daemon, project["projectId"], document, budget)
+            page = _open_page(browser, daemon, project["projectId"], document, budget)
         first = page.evaluate("window.firstView")
-        again = [_reloaded(page) for _ in range(OPENED)]
+        again = [_reload_seconds(page) for _ in range(OPENED)]
         page.locator(".cm-content").press("Control+End")
         page.wait_for_timeout(1000)
         page.evaluate(KEY_PROBE)
@@ -127,7 +127,7 @@ def _measure(files: Mapping[str, str], document: str, budget: Mapping[str, int])
     }
 
 
-def _opened(
+def _open_page(
     browser: "Browser",
     daemon: Harness,
     project_id: str,
@@ -148,7 +148,7 @@ def _opened(
     return page
 
 
-def _reloaded(page: "Page") -> float:
+def _reload_seconds(page: "Page") -> float:
     page.reload()
     _wait(page, "window.firstView")
     page.wait_for_timeout(500)
@@ -174,7 +174,7 @@ def _one_key(page: "Page") -> float:
     return waited
 
 
-def _type_on(page: "Page", daemon: Harness) -> Typing:
+def _type_on(page: "Page", daemon: Harness) -> TypingTimes:
     found = endpoint.read(daemon.user_data)
     assert found is not None
     process = psutil.Process(found.pid)
@@ -187,7 +187,7 @@ def _type_on(page: "Page", daemon: Harness) -> Typing:
     after = _busy_ms(process), _task_ms(session)
     waits: list[float] = page.evaluate("window.waits")
     updates: int = page.evaluate("window.updates")
-    return Typing(waits, updates, after[1] - before[1], after[0] - before[0])
+    return TypingTimes(waits, updates, after[1] - before[1], after[0] - before[0])
 
 
 def _busy_ms(process: psutil.Process) -> float:

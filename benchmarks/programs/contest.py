@@ -45,7 +45,7 @@ class Work(NamedTuple):
         return self.passages[: budget // PASSAGE_TOKENS + turn]
 
 
-class Packed(NamedTuple):
+class PackedPrompt(NamedTuple):
     """A contestant's result: the prompt, and what it reports about its size and what it dropped."""
 
     prompt: str
@@ -61,7 +61,7 @@ class Contestant(Protocol):
         """How many characters it has tokenised so far."""
         ...
 
-    def turn(self, manuscript: str) -> Packed:
+    def turn(self, manuscript: str) -> PackedPrompt:
         """Make a prompt of the candidates and this manuscript."""
         ...
 
@@ -76,10 +76,10 @@ def measure(work: Work, fresh: Callable[[int], Contestant]) -> list[dict[str, An
 
 
 def _measure(work: Work, budget: int, fresh: Callable[[int], Contestant]) -> dict[str, Any]:
-    others = [_timed(fresh(budget), work.manuscripts[0])[0] for _ in range(FRESH_STARTS - 1)]
+    others = [_time_turn(fresh(budget), work.manuscripts[0])[0] for _ in range(FRESH_STARTS - 1)]
     contestant = fresh(budget)
-    cold, first = _timed(contestant, work.manuscripts[0])
-    rest = [_timed(contestant, manuscript) for manuscript in work.manuscripts[1:]]
+    cold, first = _time_turn(contestant, work.manuscripts[0])
+    rest = [_time_turn(contestant, manuscript) for manuscript in work.manuscripts[1:]]
     return {
         "budget": budget,
         "cold": statistics.median([cold, *others]),
@@ -90,7 +90,7 @@ def _measure(work: Work, budget: int, fresh: Callable[[int], Contestant]) -> dic
     }
 
 
-def _timed(contestant: Contestant, manuscript: str) -> tuple[float, Packed]:
+def _time_turn(contestant: Contestant, manuscript: str) -> tuple[float, PackedPrompt]:
     began = time.perf_counter()
     packed = contestant.turn(manuscript)
     return 1000 * (time.perf_counter() - began), packed

@@ -20,13 +20,12 @@ from typing import Any
 
 import msgspec
 
-from creonowd.context.evidence import TrimEvidence, encode_part
+from creonowd.context.candidates import TrimEvidence, encode_part
 from creonowd.context.fragment import STABLE, Action, Layer, Reason, Rule
 from creonowd.context.plan import LONGEST_QUERY, last_sentences, query_ends
 from creonowd.redaction import Redactor
 from creonowd.retrieval.database import Database, stored_texts
-from creonowd.retrieval.query import make_query
-from creonowd.retrieval.ranking import SearchScope
+from creonowd.retrieval.ranking import SearchScope, make_query
 from creonowd.tokens.boundaries import additive_parts
 from creonowd.tokens.tables import packaged_encoding
 
@@ -134,7 +133,7 @@ class LeastAssembly:
         self._search_with(text, ends[-1], None)
         firm, late = last_sentences(text, ends[-1], cursor)
         for scope in (before, others) if firm or late else ():
-            loaded.alluded(SearchScope(documents=scope), firm, late)
+            loaded.allusions_after(SearchScope(documents=scope), firm, late)
         return self._search_with(text, ends[-1], before)
 
     def _search_with(self, text: str, end: int, documents: frozenset[str] | None) -> list[int]:

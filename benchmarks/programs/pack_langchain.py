@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from benchmarks.programs.contest import Packed, Work, main
+from benchmarks.programs.contest import PackedPrompt, Work, main
 
 encoding: Any = import_module("tiktoken").get_encoding("o200k_base")
 messages: Any = import_module("langchain_core.messages")
@@ -19,17 +19,17 @@ class LangChain:
         self._chunks = [messages.HumanMessage(chunk.text) for chunk in ranked]
         self._budget = budget
 
-    def turn(self, manuscript: str) -> Packed:
+    def turn(self, manuscript: str) -> PackedPrompt:
         """Keep the manuscript and the best chunks."""
-        kept = self._trimmed([*self._chunks, messages.HumanMessage(manuscript)])
-        return Packed("".join(message.content for message in kept), self._count(kept))
+        kept = self._trim([*self._chunks, messages.HumanMessage(manuscript)])
+        return PackedPrompt("".join(message.content for message in kept), self._count(kept))
 
     def continue_story(self, story: list[str]) -> str:
         """Keep the last passages that fit."""
-        kept = self._trimmed([messages.HumanMessage(passage) for passage in story])
+        kept = self._trim([messages.HumanMessage(passage) for passage in story])
         return "".join(message.content for message in kept)
 
-    def _trimmed(self, given: list[Any]) -> list[Any]:
+    def _trim(self, given: list[Any]) -> list[Any]:
         return messages.trim_messages(
             [self._system, *given],
             max_tokens=self._budget,

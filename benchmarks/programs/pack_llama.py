@@ -6,7 +6,7 @@ The story goes through its `ChatMemoryBuffer`, which keeps the end.
 from importlib import import_module
 from typing import Any
 
-from benchmarks.programs.contest import Packed, Work, main
+from benchmarks.programs.contest import PackedPrompt, Work, main
 
 encoding: Any = import_module("tiktoken").get_encoding("o200k_base")
 helper: Any = import_module("llama_index.core.indices.prompt_helper").PromptHelper
@@ -29,11 +29,11 @@ class LlamaIndex:
             context_window=budget, num_output=0, chunk_overlap_ratio=0.0, tokenizer=self._encode
         )
 
-    def turn(self, manuscript: str) -> Packed:
+    def turn(self, manuscript: str) -> PackedPrompt:
         """Pack what fits beside the manuscript."""
         asked = self._prompt.partial_format(query_str=manuscript)
         packs = self._helper.repack(asked, self._chunks)
-        return Packed(asked.format(context_str=packs[0]))
+        return PackedPrompt(asked.format(context_str=packs[0]))
 
     def continue_story(self, story: list[str]) -> str:
         """Keep the last passages that fit."""
