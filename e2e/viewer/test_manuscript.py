@@ -1,9 +1,10 @@
 """Stories: the manuscript in the desk has a real caret, and what is typed shows its effect at once."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
-from playwright.sync_api import Dialog, expect
+from playwright.sync_api import Dialog, WebSocketRoute, expect
 
 from e2e.viewer.page import Viewer
 
@@ -357,3 +358,38 @@ def test_a_reload_comes_back_to_what_was_in_view(viewer: Viewer) -> None:
         viewer.page.reload()
         expect(viewer.at("#state")).to_have_attribute("data-state", "ready")
         expect(viewer.at(f"#pane-{pane}")).to_have_attribute("aria-selected", "true")
+
+
+def test_an_answer_that_comes_late_does_not_take_the_author_back(viewer: Viewer) -> None:
+    """A question of before a reload is asked again; who goes to another pane meanwhile stays there."""
+    viewer.at("#question").fill("老周")
+    viewer.at("#question").press("Enter")
+    expect(viewer.at("#answer")).to_have_attribute("data-verdict", "in")
+    viewer.page.set_viewport_size({"width": 390, "height": 800})
+    viewer.at("#pane-ask").click()
+    viewer.where()
+    held: list[Callable[[], None]] = []
+
+    def through(route: WebSocketRoute) -> None:
+        server = route.connect_to_server()
+
+        def answer(message: str | bytes) -> None:
+            if '"verdict"' in str(message):
+                held.append(lambda: route.send(message))
+            else:
+                route.send(message)
+
+        server.on_message(answer)
+
+    viewer.page.route_web_socket("**/rpc", through)
+    viewer.page.reload()
+    viewer.wait_until(lambda: held)
+
+    viewer.at("#pane-sees").click()
+    for send in held:
+        send()
+
+    expect(viewer.at("#answer")).to_have_attribute("data-verdict", "in")
+    viewer.at("#answer").evaluate(SCROLLED)
+    expect(viewer.at("#pane-sees")).to_have_attribute("aria-selected", "true")
+    assert viewer.where()["pane"] == "sees"

@@ -151,9 +151,9 @@ function showSource(sourceRef) {
 async function openWanted() {
   if (!wanted) return;
   const { piece, about, view } = wanted;
-  const { pane } = place;
   wanted = null;
   if (about) await resume(about);
+  const { pane } = place; // read after the wait, in which the author may have gone to another
   if (piece) showPiece(piece);
   signal("pane", pane);
   await untilDrawn();
