@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from creonowd.rpc.framing import Framing
+from creonowd.rpc.messages import Framing
 from creonowd.testing.harness import Harness
 from testing.clients import Client, endpoints_of, over_socket, over_stdio
 from testing.novels import Novel, make_novel

@@ -18,7 +18,7 @@ from creonowd.daemon.build import build
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.channel import ANY_CHANNEL, Role
 from creonowd.rpc.connection import Merge
-from creonowd.rpc.framing import Framing
+from creonowd.rpc.messages import Framing
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from creonowd.testing.async_client import (

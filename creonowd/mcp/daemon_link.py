@@ -26,7 +26,7 @@ from creonowd.cli.client import (
 )
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError, ErrorCode, Wording
-from creonowd.rpc.framing import Frame, Framing, Splitter, add_framing
+from creonowd.rpc.messages import Frame, Framing, Splitter, add_framing
 from creonowd.settings import console_language, process_environment
 
 GRANT_MS = 30 * 24 * 3600 * 1000

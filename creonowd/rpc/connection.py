@@ -13,29 +13,26 @@ from msgspec import Raw
 
 from creonowd.errors import DaemonError, ErrorCode, Language
 from creonowd.rpc import messages
-from creonowd.rpc.access import Grant
+from creonowd.rpc.access import SHORT_MESSAGE, Grant
 from creonowd.rpc.channel import Role
-from creonowd.rpc.framing import (
-    Event,
-    Frame,
-    Framing,
-    OversizedMessage,
-    Splitter,
-    Unreadable,
-    add_framing,
-)
 from creonowd.rpc.messages import (
     LARGE,
     Batch,
+    Event,
+    Frame,
+    Framing,
     Invalid,
+    OversizedMessage,
     Request,
     Response,
+    Splitter,
+    Unreadable,
+    add_framing,
     decode_large,
     encode,
     notification,
     recover_id,
 )
-from creonowd.rpc.page_memory import SHORT_MESSAGE
 from creonowd.rpc.requests import Requests, Sink, StopReason
 from creonowd.text import MOST_VALUES, count_values, has_too_many_values
 

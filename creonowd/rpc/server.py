@@ -12,10 +12,9 @@ from creonowd import __version__
 from creonowd.clock import Clock
 from creonowd.model import Empty, Result
 from creonowd.redaction import Redactor
-from creonowd.rpc.access import Grant, Grants, TokenThrottle
+from creonowd.rpc.access import Grant, Grants, PageMemory, TokenThrottle
 from creonowd.rpc.channel import Channel
 from creonowd.rpc.connection import Connection, Wire
-from creonowd.rpc.page_memory import PageMemory
 from creonowd.rpc.requests import Metrics, StopReason
 from creonowd.settings import Settings
 from creonowd.threads import LoopTurns

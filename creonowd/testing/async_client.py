@@ -12,7 +12,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 
 from creonowd.cli.client import program
 from creonowd.daemon import endpoint
-from creonowd.rpc.framing import Frame, Framing, Splitter, add_framing
+from creonowd.rpc.messages import Frame, Framing, Splitter, add_framing
 from creonowd.settings import process_environment
 from creonowd.transports.memory import MemoryWire
 

@@ -19,7 +19,7 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from creonowd.daemon import endpoint
-from creonowd.rpc.framing import Framing
+from creonowd.rpc.messages import Framing
 from creonowd.testing.async_client import (
     PATIENCE,
     AsyncClient,

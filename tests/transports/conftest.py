@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from creonowd.daemon import endpoint
-from creonowd.rpc.framing import Framing
+from creonowd.rpc.messages import Framing
 from creonowd.rpc.server import Server
 from testing import clients
 from testing.clients import PATIENCE, Client, daemon_command, environment

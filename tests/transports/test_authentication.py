@@ -20,7 +20,7 @@ from creonowd.daemon.endpoint import Endpoint
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.access import Grant, Grants
 from creonowd.rpc.channel import Channel, Role
-from creonowd.rpc.framing import Framing
+from creonowd.rpc.messages import Framing
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from creonowd.transports.memory import MemoryWire

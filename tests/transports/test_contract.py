@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import msgspec
 
-from creonowd.rpc.framing import Framing
+from creonowd.rpc.messages import Framing
 from testing.clients import Client, over_stdio
 
 MIB = 1024 * 1024

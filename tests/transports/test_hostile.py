@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from creonowd.rpc.framing import Framing
+from creonowd.rpc.messages import Framing
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from testing.clients import Client, endpoints_of, in_memory, over_socket, run_daemon
