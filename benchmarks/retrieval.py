@@ -24,8 +24,8 @@ from creonowd.context.names import Mentions
 from creonowd.model import Model
 from creonowd.redaction import Redactor
 from creonowd.retrieval.bm25 import search
-from creonowd.retrieval.database import Database, stored_texts
 from creonowd.retrieval.loaded_index import IndexLoader, LoadedIndex
+from creonowd.retrieval.passages import Database, stored_texts
 from creonowd.retrieval.project_index import FOLDER, IndexScope, refresh
 from creonowd.retrieval.ranking import RankedPassage, choose, make_query, rank
 from creonowd.sources.passage_source import MOST_PASSAGES

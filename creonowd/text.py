@@ -8,6 +8,7 @@ their line ends stay as they are, so that positions are those of the file.
 import codecs
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, cast
 from unicodedata import category
@@ -21,6 +22,7 @@ from creonowd.threads import check_stopped
 VOLATILE_KEYS = frozenset({"timestamp", "requestId", "nonce"})
 """Keys whose values differ with every call of a host, though nothing else does."""
 
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_LONE_SURROGATES = 10_000
 _MOST_SURROGATES = 200_000
@@ -329,3 +331,22 @@ class _LatePattern:
         for each in ("match", "search", "fullmatch", "findall", "finditer", "sub", "split"):
             setattr(self, each, getattr(compiled, each))
         return getattr(compiled, name)
+
+
+class LineNumbers:
+    """The numbers of the lines of a text, from 1."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = [match.start() for match in _LINE.finditer(text)]
+
+    def spell(self, start: int, end: int) -> str:
+        """Return the lines of a stretch that is not empty, as in `L120-L143`."""
+        first, last = bisect_right(self._starts, start), bisect_right(self._starts, end - 1)
+        return f"L{first}-L{last}"
+
+
+def lines_within(lines: str, text: str, start: int, end: int) -> str:
+    """Return the lines of a stretch of a passage that has these lines in its document."""
+    first = int(lines.removeprefix("L").partition("-")[0])
+    spelled = LineNumbers(text).spell(start, end)
+    return "-".join(f"L{first - 1 + int(one.removeprefix('L'))}" for one in spelled.split("-"))

@@ -8,8 +8,7 @@ from typing import Any, cast
 
 import anyio
 
-from creonowd.context.fragment import Fragment, Layer, Place
-from creonowd.context.notice import Caution, caution
+from creonowd.context.fragment import Caution, Fragment, Layer, Place, caution
 from creonowd.context.plan import Need
 from creonowd.context.source import Source, SourceQuery, SourceResult
 from creonowd.errors import WarningCode

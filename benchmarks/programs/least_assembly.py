@@ -24,7 +24,7 @@ from creonowd.context.candidates import TrimEvidence, encode_part
 from creonowd.context.fragment import STABLE, Action, Layer, Reason, Rule
 from creonowd.context.plan import LONGEST_QUERY, last_sentences, query_ends
 from creonowd.redaction import Redactor
-from creonowd.retrieval.database import Database, stored_texts
+from creonowd.retrieval.passages import Database, stored_texts
 from creonowd.retrieval.ranking import SearchScope, make_query
 from creonowd.tokens.boundaries import additive_parts
 from creonowd.tokens.tables import packaged_encoding

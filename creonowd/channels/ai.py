@@ -7,7 +7,7 @@ import structlog
 from msgspec import UNSET, Meta, UnsetType, field
 
 from creonowd.context.budget import BudgetProfile, fit_to_model
-from creonowd.context.notice import Notice, ShownWarnings, show
+from creonowd.context.fragment import Notice, ShownWarnings, show
 from creonowd.engine.assembly import ASSEMBLY_ERRORS, ShortText
 from creonowd.engine.services import Session
 from creonowd.engine.skill_run import STREAM, RunId, StreamEvent, excerpt, run_skill

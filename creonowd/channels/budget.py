@@ -5,7 +5,7 @@ from collections.abc import Callable
 from msgspec import UNSET, UnsetType
 
 from creonowd.context.budget import BudgetChange, BudgetProfile
-from creonowd.context.notice import Caution, Notice, show
+from creonowd.context.fragment import Caution, Notice, show
 from creonowd.context.result import BoundedCount
 from creonowd.engine.assembly import ShortText
 from creonowd.engine.services import Session

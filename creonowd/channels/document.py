@@ -7,7 +7,7 @@ import structlog
 from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType, field
 
-from creonowd.context.notice import Notice, show
+from creonowd.context.fragment import Notice, show
 from creonowd.engine.services import Session, may_inspect
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model, Params, Result

@@ -6,7 +6,7 @@ from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.channels.context_files import FILE_ERRORS
-from creonowd.context.notice import Notice, show
+from creonowd.context.fragment import Notice, show
 from creonowd.context_files.files import ConversationKey
 from creonowd.context_files.records import ContextRef
 from creonowd.context_files.slices import fits

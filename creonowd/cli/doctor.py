@@ -45,7 +45,7 @@ from creonowd.logs import LOG_FILE, LOG_FOLDER
 from creonowd.model import Model
 from creonowd.providers.configured import Backends
 from creonowd.redaction import Redactor
-from creonowd.retrieval import database, project_index
+from creonowd.retrieval import passages, project_index
 from creonowd.retrieval.document_list import find_documents
 from creonowd.skills import skill
 from creonowd.skills.library import slug_of
@@ -658,8 +658,8 @@ def _index_problem(path: Path) -> Wording | None:
             (mark,) = connection.execute("PRAGMA application_id").fetchone()
             (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.DatabaseError as error:
-        return Wording(f"is damaged: {error}", "已损坏") if database.is_damage(error) else None
-    whole = (mark, verdict) == (database.MARK, "ok")
+        return Wording(f"is damaged: {error}", "已损坏") if passages.is_damage(error) else None
+    whole = (mark, verdict) == (passages.MARK, "ok")
     return None if whole else Wording("is damaged", "已损坏")
 
 

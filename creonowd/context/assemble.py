@@ -42,14 +42,15 @@ from creonowd.context.fragment import (
     DYNAMIC,
     STABLE,
     Action,
+    Caution,
     Extent,
     Fragment,
     FragmentKind,
     Layer,
     Rule,
+    caution,
 )
 from creonowd.context.language import title
-from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Plan, Summary, previous_start, shows_document
 from creonowd.context.source import (
     Failure,

@@ -8,8 +8,7 @@ from typing import TypeVar
 
 from msgspec import UNSET, UnsetType, structs
 
-from creonowd.context.fragment import Layer
-from creonowd.context.notice import Caution, Notice, show
+from creonowd.context.fragment import Caution, Layer, Notice, show
 from creonowd.errors import DaemonError, ErrorCode, Language, WarningCode, Wording
 from creonowd.model import Model, Params, Result
 from creonowd.tokens.models import PACKAGED, CountKind, KnownTables

@@ -9,9 +9,8 @@ from enum import StrEnum
 from typing import Literal, NamedTuple
 
 from creonowd.context.budget import Allowances
-from creonowd.context.fragment import Layer, Omission, Span
+from creonowd.context.fragment import Caution, Layer, Omission, Span
 from creonowd.context.language import CHINESE, ManuscriptLanguage, PromptFrame
-from creonowd.context.notice import Caution
 from creonowd.context.story_order import Story, StoryDocument, StoryPlace
 from creonowd.errors import WarningCode, Wording
 from creonowd.model import Model

@@ -9,8 +9,7 @@ from msgspec import UNSET, Raw, UnsetType
 from creonowd.context.assemble import Assembly, PartName, PromptPlace
 from creonowd.context.budget import CountCorrection
 from creonowd.context.candidates import EncodedPart, TrimEvidence, add_up, encode_part
-from creonowd.context.fragment import DYNAMIC, Layer
-from creonowd.context.notice import Notice, show
+from creonowd.context.fragment import DYNAMIC, Layer, Notice, show
 from creonowd.context.stable_prefix import PrefixChange, PrefixComparison
 from creonowd.errors import Language
 from creonowd.model import Model, Result

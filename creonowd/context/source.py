@@ -13,9 +13,8 @@ import anyio
 from anyio import CapacityLimiter
 from msgspec.structs import replace
 
-from creonowd.context.fragment import STABLE, Fragment, FragmentKind, Layer, Omission
+from creonowd.context.fragment import STABLE, Caution, Fragment, FragmentKind, Layer, Omission
 from creonowd.context.language import ManuscriptLanguage
-from creonowd.context.notice import Caution
 from creonowd.context.plan import (
     CHUNK_LIMIT,
     LONGEST_QUERY,

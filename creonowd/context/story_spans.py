@@ -11,8 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
-from creonowd.context.fragment import Fragment, FragmentKind, Layer, Rule, Stage
-from creonowd.context.notice import Caution
+from creonowd.context.fragment import Caution, Fragment, FragmentKind, Layer, Rule, Stage
 from creonowd.context.story_order import NumeralUnit, Story, StoryPlace, whole_number
 from creonowd.errors import WarningCode, Wording
 from creonowd.text import encode_canonical, join_lines

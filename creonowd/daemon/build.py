@@ -17,7 +17,7 @@ from creonowd.context_files.files import ContextFiles, Store
 from creonowd.context_files.lazy_files import built_in_recipes
 from creonowd.context_files.retention import maintain
 from creonowd.engine.health import Troubles
-from creonowd.engine.services import Admission, Engine, Services, Session, ViewerPages
+from creonowd.engine.services import Admission, Engine, KeptReads, Services, Session, ViewerPages
 from creonowd.engine.skill_run import SkillRuns
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history.build_result import LastTurns
@@ -31,21 +31,17 @@ from creonowd.rpc.channel import Channel
 from creonowd.rpc.connection import Connection
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings, user_redactor
-from creonowd.skills.library import FOLDER as SKILLS
 from creonowd.skills.library import Library
 from creonowd.sources.document import DocumentSources
 from creonowd.sources.extractive_summary import ExtractStore
 from creonowd.sources.hosts import Hosts
-from creonowd.sources.kept_reads import KeptReads
 from creonowd.sources.passage_source import Passages
 from creonowd.sources.project_files import ProjectSources
 from creonowd.sources.synopsis import Chapters, ChapterSummaries
 from creonowd.storage import stored_files
-from creonowd.storage.folder_revisions import FolderRevisions, WatchedFolder
 from creonowd.threads import ReadRounds
 from creonowd.tokens import KnownTables, Tokenizers
 from creonowd.tokens.tables import list_tables
-from creonowd.workspace.budgets import FOLDER as BUDGETS
 from creonowd.workspace.budgets import Budgets, Corrections
 from creonowd.workspace.chats import Chats
 from creonowd.workspace.constraints import Constraints
@@ -60,9 +56,6 @@ from creonowd.workspace.watcher import Watcher
 
 # Read when this module is loaded, which a daemon does in a thread.
 DOCUMENT = (Path(__file__).parents[1] / "openrpc.json").read_bytes()
-
-# The folders of user data that an assembly reads.
-_READ_FOR_ALL = {BUDGETS, SKILLS}
 
 log = structlog.get_logger(__name__)
 
@@ -151,7 +144,7 @@ async def build_services(
     extracts = ExtractStore(user_data, redactor)
     summaries = ChapterSummaries(SummaryStore(tree, clock), documents, extracts)
     sources = ProjectSources(tree, constraints, Passages(indexes), summaries)
-    kept_reads = _kept_reads(user_data, clock) if settings.quick_checks else None
+    kept_reads = KeptReads(clock, user_data) if settings.quick_checks else None
     services = Services(
         settings=settings,
         user_data=user_data,
@@ -212,19 +205,6 @@ async def build_services(
         finally:
             if kept_reads is not None:
                 kept_reads.close()
-
-
-def _kept_reads(user_data: Path, clock: Clock) -> KeptReads:
-    """Keep what is read of projects, and of what all of them share: skills and budgets."""
-
-    def enters(folder: str, name: str) -> bool:
-        return not name.startswith(".") if folder else name in _READ_FOR_ALL
-
-    def reads(folder: str, name: str) -> bool:
-        return bool(folder) or name in _READ_FOR_ALL
-
-    shared = WatchedFolder(Path(os.path.realpath(user_data)), enters, reads)
-    return KeptReads(FolderRevisions(clock), shared)
 
 
 async def _sweep(files: ContextFiles, user_data: Path, now_ms: int) -> None:

@@ -29,7 +29,7 @@ from creonowd.context.budget import (
     budget_of,
     fit_to_model,
 )
-from creonowd.context.fragment import Action, FragmentKind, Span
+from creonowd.context.fragment import Action, Caution, FragmentKind, Span, caution
 from creonowd.context.language import (
     FRAMES,
     ManuscriptLanguage,
@@ -37,7 +37,6 @@ from creonowd.context.language import (
     choose_language,
     count_words,
 )
-from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import (
     ContextRules,
     Document,

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from creonowd.context.budget import CountCorrection, corrected_total
-from creonowd.context.notice import Caution, caution, show
+from creonowd.context.fragment import Caution, caution, show
 from creonowd.context.result import BoundedCount
 from creonowd.context.text_tools import TextTools, TokenizerFailedError
 from creonowd.context_files.files import ConversationKey, FileRequest

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from creonowd.context.notice import Caution
+from creonowd.context.fragment import Caution
 from creonowd.errors import Wording
 from creonowd.model import Model
 from creonowd.redaction import Redactor

@@ -5,9 +5,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from creonowd.context.budget import allowances_of
-from creonowd.context.fragment import Layer
+from creonowd.context.fragment import Layer, Notice, caution, show
 from creonowd.context.inspection import ScoreReasons
-from creonowd.context.notice import Notice, caution, show
 from creonowd.context.plan import query as text_before
 from creonowd.context.plan import query_ends, step
 from creonowd.engine.services import Session

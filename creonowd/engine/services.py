@@ -2,14 +2,16 @@
 
 `Engine` is what all assemblies share: their memory, and the queue in front of them. Of one document
 only some run and wait at once; waiting is fair and can be cancelled, and what runs is never
-disturbed. Use cases that ask a model do so through `MeteredProvider`.
+disturbed. `KeptReads` is what was read of projects, for as long as Linux reports no change of it.
+Use cases that ask a model do so through `MeteredProvider`.
 """
 
+import os
 from collections import deque
 from collections.abc import AsyncGenerator, Hashable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import anyio
@@ -34,22 +36,40 @@ from creonowd.model import Params
 from creonowd.providers.configured import Backends, SentPrefixes
 from creonowd.providers.provider import Answer, Call, OnText, Provider, Purpose
 from creonowd.redaction import Redactor
+from creonowd.retrieval.document_list import IGNORE_FILES
 from creonowd.retrieval.project_index import Indexes
 from creonowd.rpc.channel import Role
 from creonowd.rpc.connection import Connection, Peer
 from creonowd.settings import Settings
+from creonowd.skills.library import FOLDER as SKILLS
 from creonowd.skills.library import Library, LibraryEntry
 from creonowd.sources.extractive_summary import ExtractStore
 from creonowd.sources.hosts import Hosts
-from creonowd.sources.kept_reads import KeptReads
 from creonowd.sources.project_files import ProjectSources
 from creonowd.sources.synopsis import Chapters, ChapterSummaries
-from creonowd.threads import TOGETHER, KeptOnly, LoopTurns, ReadRounds, SharedReads
+from creonowd.storage.unchanged_files import MOST_ROOTS, FolderRevisions, WatchedFolder
+from creonowd.threads import (
+    TOGETHER,
+    KeptOnly,
+    KeptValues,
+    LoopTurns,
+    ReadRounds,
+    RoundCache,
+    SharedReads,
+)
 from creonowd.tokens import Tokenizers
+from creonowd.workspace.budgets import FOLDER as BUDGETS
 from creonowd.workspace.budgets import Budgets, Corrections
 from creonowd.workspace.chats import Chats
 from creonowd.workspace.constraints import Constraints
-from creonowd.workspace.creonow_tree import ProjectFile, Tree
+from creonowd.workspace.creonow_tree import (
+    OUTLINE_SUFFIXES,
+    TREE,
+    CreonowFolder,
+    ProjectFile,
+    Tree,
+    is_relevant_folder,
+)
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.file_edits import FileEdits
 from creonowd.workspace.projects import Project, Projects
@@ -171,6 +191,86 @@ def _concurrency() -> Concurrency:
 
 def _answers() -> Memo[Hashable, Any]:
     return Memo(KEPT_ANSWERS_BYTES, lambda _key, kept: kept.weight)
+
+
+class KeptReads:
+    """What rounds read of the projects used last, and of user data, while nothing changes there."""
+
+    def __init__(self, clock: Clock, user_data: Path) -> None:
+        self._revisions = FolderRevisions(clock)
+        user_folder = Path(os.path.realpath(user_data))
+        self._shared = WatchedFolder(user_folder, _enters_user_data, _reads_user_data)
+        self._kept: Memo[Path, _Kept] = Memo(2 * MOST_ROOTS)
+
+    def peek(self, root: Path) -> KeptOnly | None:
+        """Return what is kept if nothing has changed by now; uses no disk."""
+        kept = self._kept.peek(root)
+        if kept is None:
+            return None
+        now = tuple(map(self._revisions.peek, self._places(root)))
+        return KeptOnly(kept.values) if now == kept.revisions else None
+
+    def begin(self, root: Path) -> RoundCache:
+        """Return the cache for a round that begins now; blocks its thread."""
+        revisions = tuple(map(self._revisions.read, self._places(root)))
+        if None in revisions:
+            self._kept.forget(root)
+            return RoundCache()
+        kept = self._kept.peek(root)
+        if kept is None or kept.revisions != revisions:
+            kept = _Kept(revisions, KeptValues())
+            self._kept.put(root, kept)
+        return RoundCache(kept.values)
+
+    def forget(self, root: Path) -> None:
+        """Drop what was read of a project, and watch it no more."""
+        self._kept.forget(root)
+        self._revisions.forget(root)
+        if not len(self._kept):
+            self._revisions.forget(self._shared.root)
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        self._revisions.close()
+
+    def _places(self, root: Path) -> tuple[WatchedFolder, WatchedFolder]:
+        return WatchedFolder(root, _enters, _reads), self._shared
+
+
+class _Kept(NamedTuple):
+    revisions: tuple[int | None, ...]
+    values: KeptValues
+
+
+def _enters(folder: str, name: str) -> bool:
+    """Return whether an assembly may read what is in the folder `name` of a project's `folder`."""
+    if folder == TREE:
+        return name in _FOLDERS_OF_TREE
+    if folder == f"{TREE}/cache":
+        return name == "summaries"
+    if folder.startswith(f"{TREE}/"):
+        return not name.startswith(".")
+    return is_relevant_folder(folder, name)
+
+
+def _reads(folder: str, name: str) -> bool:
+    """Return whether an assembly may read the file `name` in a project's `folder`."""
+    if folder.startswith(TREE) or name == TREE:
+        return True
+    return PurePosixPath(name).suffix.lower() in OUTLINE_SUFFIXES or name.lower() in IGNORE_FILES
+
+
+def _enters_user_data(folder: str, name: str) -> bool:
+    return not name.startswith(".") if folder else name in _READ_FOR_ALL
+
+
+def _reads_user_data(folder: str, name: str) -> bool:
+    return bool(folder) or name in _READ_FOR_ALL
+
+
+# What an assembly reads of a project's tree and of user data.
+_FOLDERS_OF_TREE = {scope.partition("/")[0] for scope in CreonowFolder} | {"skills"}
+_READ_FOR_ALL = {BUDGETS, SKILLS}
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import structlog
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
+from creonowd.context.fragment import Caution, Notice, caution, show
 from creonowd.context.language import FRAMES, ManuscriptLanguage
-from creonowd.context.notice import Caution, Notice, caution, show
 from creonowd.context.result import AssembleResult, LayerSummaries, Provenance, answer
 from creonowd.engine.assembly import (
     MOST_PINS,

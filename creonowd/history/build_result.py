@@ -8,8 +8,7 @@ from typing import NamedTuple
 from msgspec import UNSET, UnsetType
 
 from creonowd.context.budget import CountCorrection
-from creonowd.context.fragment import Action
-from creonowd.context.notice import Notice
+from creonowd.context.fragment import Action, Notice
 from creonowd.context.result import BoundedCount
 from creonowd.history.rounds import Message, message_text
 from creonowd.memo import Memo

@@ -18,7 +18,7 @@ from anyio import to_thread
 from msgspec import UNSET, UnsetType, field
 from msgspec.structs import replace
 
-from creonowd.context.notice import Caution, caution
+from creonowd.context.fragment import Caution, caution
 from creonowd.context_files.files import ContextFiles, ConversationKey, NewFileInfo, PutResult
 from creonowd.context_files.records import MAX_KEY_LENGTH, ContextRef, Kind, Origin
 from creonowd.context_files.slices import Preview, fits

@@ -15,7 +15,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from creonowd.context.notice import Caution
+from creonowd.context.fragment import Caution
 from creonowd.errors import DaemonError, WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.storage.safe_folder import (

@@ -33,8 +33,7 @@ from creonowd.retrieval.bm25 import (
     no_passages,
     segment_of,
 )
-from creonowd.retrieval.database import DamagedIndexError
-from creonowd.retrieval.passages import text_digest
+from creonowd.retrieval.passages import DamagedIndexError, text_digest
 from creonowd.retrieval.ranking import (
     SKETCH_HASHES,
     Nearness,

@@ -23,31 +23,29 @@ from anyio import from_thread, to_thread
 from anyio.abc import TaskGroup
 
 from creonowd.clock import Clock
-from creonowd.context.notice import Caution
+from creonowd.context.fragment import Caution
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo, return_freed_memory
 from creonowd.model import Model
-from creonowd.retrieval.database import (
+from creonowd.retrieval.document_list import LARGEST, find_documents, is_excluded
+from creonowd.retrieval.passages import (
     DamagedIndexError,
     Database,
+    DocumentSecretFinder,
     IndexedDocument,
+    Passage,
+    cut,
     indexed_documents,
     put_document,
     remove_document,
     set_mark,
     stored_texts,
-)
-from creonowd.retrieval.document_list import LARGEST, find_documents, is_excluded
-from creonowd.retrieval.passages import (
-    DocumentSecretFinder,
-    Passage,
-    cut,
     text_digest,
     without_secrets,
 )
 from creonowd.retrieval.ranking import Nearness, SearchScope, StoredText
-from creonowd.storage.file_cache import RECENT_MS
 from creonowd.storage.safe_folder import LinkedFolder
+from creonowd.storage.unchanged_files import RECENT_MS
 from creonowd.text import decode_text
 from creonowd.workspace.creonow_tree import is_document, is_outline
 from creonowd.workspace.documents import Documents

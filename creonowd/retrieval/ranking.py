@@ -18,7 +18,7 @@ from operator import add
 from typing import NamedTuple, Protocol
 
 from creonowd.model import Model
-from creonowd.retrieval.passages import LineNumbers
+from creonowd.text import LineNumbers
 
 SIMILARITY = 0.5
 SKETCH_HASHES = 16

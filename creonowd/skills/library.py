@@ -19,13 +19,14 @@ from msgspec.structs import replace
 
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode, Wording
+from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.redaction import PLACEHOLDER, Redactor
-from creonowd.skills.skill import MAX_BYTES, Skill, invalid_skill, parse
-from creonowd.storage.file_cache import FileCache
+from creonowd.skills.skill import MAX_BYTES, ParsedSkill, Skill, invalid_skill, parse
 from creonowd.storage.front_matter import Fault
 from creonowd.storage.safe_folder import LinkedFolder, problem_with_name
 from creonowd.storage.stored_files import PRIVATE, SHARED, disk_errors
+from creonowd.storage.unchanged_files import FileCache
 from creonowd.workspace.creonow_tree import TREE, make_folder
 from creonowd.workspace.projects import Project
 
@@ -33,6 +34,8 @@ FOLDER = "skills"
 FILE = "SKILL.md"
 BUILTIN = Path(os.path.realpath(__file__)).parent
 MAX_SLUG = 64
+KEPT_BYTES = 8 * 1024 * 1024
+LEAST_WEIGHT = 4 * 1024
 
 _NOT_A_WORD = re.compile(r"[^\w]+")
 _TAKEN = Wording("The id {} is taken by {}.", "id {} 已被 {} 占用。")
@@ -110,6 +113,7 @@ class Library:
         self._user_data = Path(os.path.realpath(user_data))
         self._redactor = redactor or Redactor()
         self._cache = FileCache(clock)
+        self._parsed: Memo[bytes, ParsedSkill] = Memo(KEPT_BYTES, _weigh)
         self._lock = anyio.Lock()
 
     async def entries(self, project: Project | None = None) -> list[LibraryEntry]:
@@ -222,7 +226,7 @@ class Library:
                 skill=Skill(),
                 faults=(fault,),
             )
-        skill, faults = parse(opened.data)
+        skill, faults = self._parsed.get(opened.data, lambda: parse(opened.data))
         return LibraryEntry(
             id=skill.id or default_id,
             scope=folder.scope,
@@ -244,6 +248,10 @@ def slug_of(path: str) -> str:
     if name == FILE:
         return folder
     return "" if folder else name.removesuffix(".md")
+
+
+def _weigh(data: bytes, _: object) -> int:
+    return 2 * len(data) + LEAST_WEIGHT
 
 
 def _with_unique_ids(entries: Iterable[LibraryEntry]) -> list[LibraryEntry]:

@@ -23,7 +23,6 @@ from creonowd.context.plan import (
     Summary,
 )
 from creonowd.errors import DaemonError, ErrorCode, Wording
-from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.providers.provider import Effort, Sampling
 from creonowd.storage import front_matter
@@ -158,8 +157,6 @@ def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 MAX_BYTES = 256 * 1024
-KEPT_BYTES = 8 * 1024 * 1024
-LEAST_WEIGHT = 4 * 1024
 MAX_TARGET_TOKENS = 64_000
 MAX_OUTPUT_TOKENS = 1_000_000
 LONGEST_MODEL = 256
@@ -276,10 +273,6 @@ def parse(data: bytes) -> ParsedSkill:
     """Read the bytes of a SKILL.md."""
     if len(data) > MAX_BYTES:
         return _unreadable(_TOO_LARGE.format(len(data), MAX_BYTES))
-    return _parsed.get(data, lambda: _parse(data))
-
-
-def _parse(data: bytes) -> ParsedSkill:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -290,9 +283,6 @@ def _parse(data: bytes) -> ParsedSkill:
     if read.faults:
         return ParsedSkill(Skill(), read.faults)
     return _interpret(read)
-
-
-_parsed: Memo[bytes, ParsedSkill] = Memo(KEPT_BYTES, lambda data, _: 2 * len(data) + LEAST_WEIGHT)
 
 
 def invalid_skill(faults: tuple[Fault, ...], skill_id: str = "") -> DaemonError:

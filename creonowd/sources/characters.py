@@ -17,10 +17,16 @@ from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
-from creonowd.context.fragment import DEFAULT_PRIORITY, Fragment, FragmentKind, Layer
+from creonowd.context.fragment import (
+    DEFAULT_PRIORITY,
+    Caution,
+    Fragment,
+    FragmentKind,
+    Layer,
+    caution,
+)
 from creonowd.context.language import ManuscriptLanguage
 from creonowd.context.names import Mentions, NameParts, unambiguous_parts
-from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Document, Need, Summary
 from creonowd.context.source import Source, SourceQuery, SourceResult
 from creonowd.errors import WarningCode, Wording

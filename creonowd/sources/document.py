@@ -13,9 +13,17 @@ import anyio
 from anyio import to_thread
 from msgspec.structs import replace
 
-from creonowd.context.fragment import Fragment, Layer, Omission, Place, Reason, Span
+from creonowd.context.fragment import (
+    Caution,
+    Fragment,
+    Layer,
+    Omission,
+    Place,
+    Reason,
+    Span,
+    caution,
+)
 from creonowd.context.language import CHINESE, FRAMES, PromptFrame, one_line
-from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Document, Need, place
 from creonowd.context.source import NOTHING, Source, SourceQuery, SourceResult
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording

@@ -10,8 +10,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any, cast
 
-from creonowd.context.fragment import Fragment, Layer, Omission, Place, Reason
-from creonowd.context.notice import Caution
+from creonowd.context.fragment import Caution, Fragment, Layer, Omission, Place, Reason
 from creonowd.context.source import SourceResult
 from creonowd.context.story_spans import PROGRESSION_KEYS, bounds, declared_stages, split_stages
 from creonowd.errors import WarningCode, Wording

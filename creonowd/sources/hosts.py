@@ -19,6 +19,7 @@ from creonowd.clock import Clock
 from creonowd.context.fragment import (
     DEFAULT_PRIORITY,
     STABLE,
+    Caution,
     ConstraintOrigin,
     Fragment,
     FragmentKind,
@@ -26,8 +27,8 @@ from creonowd.context.fragment import (
     Omission,
     Place,
     Reason,
+    caution,
 )
-from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Need, Summary
 from creonowd.context.source import Source, SourceQuery, SourceResult
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording, same_wording

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from creonowd.context.fragment import Extent, Fragment, Layer, Place, Rule, Span
+from creonowd.context.fragment import Caution, Extent, Fragment, Layer, Place, Rule, Span, caution
 from creonowd.context.inspection import ScoreReasons, TermShare
-from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import LONGEST_QUERY, QUERIES, Document, LastSentences, Need
 from creonowd.context.plan import query as query_text
 from creonowd.context.source import Source, SourceQuery, SourceResult
@@ -23,7 +22,7 @@ from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.retrieval.allusions import Allusion, excerpt
-from creonowd.retrieval.passages import MOST_TOKENS, lines_within
+from creonowd.retrieval.passages import MOST_TOKENS
 from creonowd.retrieval.project_index import Indexes, ProjectIndex
 from creonowd.retrieval.ranking import (
     Candidate,
@@ -40,6 +39,7 @@ from creonowd.retrieval.ranking import (
     source_ref,
 )
 from creonowd.sources.characters import Entities, ProjectEntities
+from creonowd.text import lines_within
 from creonowd.threads import RoundCache
 from creonowd.tokens.tokenizer import about_tokens
 from creonowd.workspace.projects import Project

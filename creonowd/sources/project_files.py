@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 from creonowd.context.fragment import (
+    Caution,
     ConstraintOrigin,
     Fragment,
     FragmentKind,
@@ -22,9 +23,9 @@ from creonowd.context.fragment import (
     Place,
     Reason,
     Rule,
+    caution,
 )
 from creonowd.context.language import CONSTRAINTS_FILE
-from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Need
 from creonowd.context.source import Source, SourceQuery, SourceResult
 from creonowd.context.story_order import Story, chapter_of

@@ -19,9 +19,17 @@ from typing import Any, NamedTuple
 from anyio import to_thread
 
 from creonowd.clock import Clock
-from creonowd.context.fragment import TO_THE_END, Extent, Fragment, FragmentKind, Layer, Place
+from creonowd.context.fragment import (
+    TO_THE_END,
+    Caution,
+    Extent,
+    Fragment,
+    FragmentKind,
+    Layer,
+    Place,
+    caution,
+)
 from creonowd.context.language import ManuscriptLanguage, count_words
-from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import FAR_CHAPTERS, NEAR_CHAPTERS, Document, Need, Summary
 from creonowd.context.source import NOTHING, Source, SourceQuery, SourceResult
 from creonowd.context.story_order import (
@@ -42,8 +50,8 @@ from creonowd.sources.characters import Entities, ProjectEntities
 from creonowd.sources.document import find_headings
 from creonowd.sources.extractive_summary import CharacterNames, Extract, ExtractStore, extract
 from creonowd.storage import front_matter, stored_files
-from creonowd.storage.file_cache import RECENT_MS, change_times
 from creonowd.storage.safe_folder import LinkedFolder, mark_of
+from creonowd.storage.unchanged_files import RECENT_MS, change_times
 from creonowd.text import decode_text, file_stem, join_lines, well_formed
 from creonowd.threads import RoundCache, until_stopped
 from creonowd.workspace.creonow_tree import (

@@ -26,7 +26,7 @@ from creonowd.context.budget import (
     check_profile,
     with_current_tokenizer,
 )
-from creonowd.context.notice import Caution
+from creonowd.context.fragment import Caution
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.model import Model
 from creonowd.storage import stored_files

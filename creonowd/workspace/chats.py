@@ -26,9 +26,9 @@ from creonowd.redaction import PLACEHOLDER, Redactor
 from creonowd.redaction.secret_names import is_secret_name
 from creonowd.rpc.channel import invalid_payload
 from creonowd.storage import stored_files
-from creonowd.storage.file_cache import RECENT_MS
 from creonowd.storage.safe_folder import LinkedFolder, mark_of, problem_with_name
 from creonowd.storage.stored_files import disk_errors
+from creonowd.storage.unchanged_files import RECENT_MS
 from creonowd.workspace.creonow_tree import TREE, Problem, make_folder
 from creonowd.workspace.projects import Project
 

@@ -26,7 +26,6 @@ from creonowd.errors import DaemonError, ErrorCode, disk_error
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.storage import front_matter, stored_files
-from creonowd.storage.file_cache import CAPACITY_BYTES, RECENT_MS, FileCache, change_times
 from creonowd.storage.safe_folder import (
     FileSnapshot,
     FolderContents,
@@ -39,6 +38,7 @@ from creonowd.storage.safe_folder import (
     status_of,
 )
 from creonowd.storage.stored_files import disk_errors, is_temporary
+from creonowd.storage.unchanged_files import CAPACITY_BYTES, RECENT_MS, FileCache, change_times
 from creonowd.threads import NotKeptError, RoundCache, SharedReads
 from creonowd.workspace.projects import Project
 

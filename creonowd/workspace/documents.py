@@ -26,8 +26,8 @@ from creonowd.model import Model
 from creonowd.redaction import PLACEHOLDER, Redactor
 from creonowd.rpc.channel import Role
 from creonowd.rpc.connection import Peer
-from creonowd.storage.file_cache import FileCache
 from creonowd.storage.safe_folder import LinkedFolder, problem_with
+from creonowd.storage.unchanged_files import FileCache
 from creonowd.text import decode_text, well_formed
 from creonowd.workspace.creonow_tree import is_document
 from creonowd.workspace.projects import Project

@@ -11,8 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from creonowd.context.fragment import Layer
-from creonowd.context.notice import caution
+from creonowd.context.fragment import Layer, caution
 from creonowd.context.source import Source
 from creonowd.engine.services import Session
 from creonowd.errors import WarningCode

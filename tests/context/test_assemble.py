@@ -12,8 +12,16 @@ import pytest
 from msgspec import structs
 
 from creonowd.context.assemble import assemble, compose
-from creonowd.context.fragment import Action, FragmentKind, Layer, Omission, Place, Reason
-from creonowd.context.notice import Caution, show
+from creonowd.context.fragment import (
+    Action,
+    Caution,
+    FragmentKind,
+    Layer,
+    Omission,
+    Place,
+    Reason,
+    show,
+)
 from creonowd.context.result import AssembleResult, ModelTarget, answer
 from creonowd.context.source import SourceResult
 from creonowd.context.stable_prefix import PrefixComparison

@@ -8,8 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from creonowd.context.budget import BudgetProfile, allowances_of
-from creonowd.context.fragment import Layer
-from creonowd.context.notice import caution
+from creonowd.context.fragment import Layer, caution
 from creonowd.context.plan import ContextRules, Need, Plan, SkillNeeds, place
 from creonowd.context.source import (
     KnownAnswers,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.context.notice import show
+from creonowd.context.fragment import show
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history.histories import Histories, StoredSummary
 from creonowd.history.rounds import Message, Speaker

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from creonowd.retrieval import loaded_index
 from creonowd.retrieval.bm25 import TermSegment, search
-from creonowd.retrieval.database import DamagedIndexError, Database, remove_document
 from creonowd.retrieval.loaded_index import IndexLoader, LoadedIndex
+from creonowd.retrieval.passages import DamagedIndexError, Database, remove_document
 from creonowd.retrieval.ranking import SearchScope, make_query
 from testing.retrieval_questions import chapters
 from tests.retrieval.text_indexes import index_of, load, write

@@ -10,7 +10,7 @@ import pytest
 
 from creonowd.redaction import Redactor
 from creonowd.retrieval import project_index
-from creonowd.retrieval.database import Database, indexed_documents
+from creonowd.retrieval.passages import Database, indexed_documents
 from creonowd.retrieval.project_index import (
     EditorDocument,
     Indexes,

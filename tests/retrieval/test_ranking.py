@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from creonowd.retrieval.database import sketch
+from creonowd.retrieval.passages import sketch
 from creonowd.retrieval.ranking import (
     MOST_TERMS,
     CurrentDocument,

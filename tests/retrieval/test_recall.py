@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from creonowd.retrieval.database import Database
+from creonowd.retrieval.passages import Database
 from testing.retrieval_questions import CORPUS, QUESTIONS, chapters, measure
 from tests.retrieval.text_indexes import index_of, ranked
 

@@ -5,9 +5,8 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from creonowd.retrieval.bm25 import search, shares_of
-from creonowd.retrieval.database import Database, put_document, stored_texts
 from creonowd.retrieval.loaded_index import IndexLoader, LoadedIndex
-from creonowd.retrieval.passages import cut
+from creonowd.retrieval.passages import Database, cut, put_document, stored_texts
 from creonowd.retrieval.ranking import CurrentDocument, RankedPassage, choose, make_query, rank
 
 # As in the daemon, a novel that is asked many questions is read into memory once.

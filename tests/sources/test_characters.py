@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from creonowd.clock import SystemClock
-from creonowd.context.fragment import FragmentKind, Layer, Reason
-from creonowd.context.notice import show
+from creonowd.context.fragment import FragmentKind, Layer, Reason, show
 from creonowd.context.plan import Document
 from creonowd.context.source import SourceQuery
 from creonowd.sources.characters import (

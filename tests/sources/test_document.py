@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.clock import SystemClock
-from creonowd.context.fragment import Reason, Span
-from creonowd.context.notice import show
+from creonowd.context.fragment import Reason, Span, show
 from creonowd.context.plan import Document
 from creonowd.context.source import SourceQuery
 from creonowd.errors import Language

@@ -13,8 +13,8 @@ from creonowd.context.fragment import (
     FragmentKind,
     Layer,
     Reason,
+    show,
 )
-from creonowd.context.notice import show
 from creonowd.context.source import SourceResult
 from creonowd.errors import DaemonError, ErrorCode, Language
 from creonowd.sources.hosts import Breaker, HostKind, Offer, UncheckedAnswer, read_answer

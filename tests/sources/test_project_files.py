@@ -11,8 +11,7 @@ import pytest
 
 from creonowd.clock import SystemClock
 from creonowd.context.budget import BudgetProfile, allowances_of
-from creonowd.context.fragment import STABLE, ConstraintOrigin, Layer, Reason
-from creonowd.context.notice import show
+from creonowd.context.fragment import STABLE, ConstraintOrigin, Layer, Reason, show
 from creonowd.context.plan import ContextRules, Need, Plan, SkillNeeds, wants
 from creonowd.context.source import (
     Source,

@@ -19,8 +19,8 @@ from creonowd.context_files.files import Store
 from creonowd.context_files.records import Record
 from creonowd.errors import DaemonError
 from creonowd.redaction import Redactor
-from creonowd.retrieval.database import Database
 from creonowd.retrieval.document_list import documents_in
+from creonowd.retrieval.passages import Database
 from creonowd.retrieval.project_index import IndexScope, refresh
 from creonowd.skills.library import Library, Scope
 from creonowd.sources.synopsis import read_story

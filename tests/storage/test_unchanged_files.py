@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from creonowd.clock import SystemClock
-from creonowd.storage import folder_revisions
-from creonowd.storage.folder_revisions import (
+from creonowd.storage import unchanged_files
+from creonowd.storage.unchanged_files import (
     FULL_CHECK_SECONDS,
     MOST_ROOTS,
     RETRY_SECONDS,
@@ -222,7 +222,7 @@ def link_in(root: Path) -> None:
 
 
 def many_folders(root: Path) -> None:
-    for number in range(folder_revisions.MOST_FOLDERS):
+    for number in range(unchanged_files.MOST_FOLDERS):
         (root / f"{number}").mkdir()
 
 
@@ -284,7 +284,7 @@ def test_more_changes_than_the_queue_holds_are_one_change(
 def test_a_system_without_watches_left_has_no_revisions(
     root: Path, revisions: FolderRevisions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folder_revisions, "_INSIDE", 0)
+    monkeypatch.setattr(unchanged_files, "_INSIDE", 0)
 
     assert revisions.read(watched(root)) is None
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from creonowd.channels import CONTRACT
-from creonowd.context.fragment import Layer
-from creonowd.context.notice import Caution, caution, show
+from creonowd.context.fragment import Caution, Layer, caution, show
 from creonowd.errors import WARNINGS, Language, WarningCode, Wording, language_of
 from scripts.contract.openrpc import describe
 
