@@ -21,9 +21,8 @@ from creonowd.history.histories import (
     append_messages,
     keep_result,
 )
-from creonowd.history.observation import Form
 from creonowd.history.rounds import LONGEST_ID, Message, Speaker, ToolCall
-from creonowd.history.tool_result import line_limits
+from creonowd.history.tool_result import Form, line_limits
 from creonowd.model import Model, Params
 from creonowd.model import Result as Reply
 from creonowd.redaction import RedactionEvidence

@@ -24,14 +24,6 @@ from creonowd.context_files.records import MAX_KEY_LENGTH, ContextRef, Kind, Ori
 from creonowd.context_files.slices import Preview, fits
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, same_wording
 from creonowd.history import rounds, tool_summary
-from creonowd.history.observation import (
-    Form,
-    Observation,
-    observe,
-    parse_json,
-    redact_json,
-    without_root,
-)
 from creonowd.history.rounds import (
     Message,
     Round,
@@ -41,7 +33,15 @@ from creonowd.history.rounds import (
     without_thoughts,
 )
 from creonowd.history.summary import HistorySummary
-from creonowd.history.tool_result import LineLimits
+from creonowd.history.tool_result import (
+    Form,
+    LineLimits,
+    Observation,
+    observe,
+    parse_json,
+    redact_json,
+    without_root,
+)
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.redaction import Redactor

@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.history.observation import parse_json
+from creonowd.history.tool_result import parse_json
 from creonowd.model import Model
 from creonowd.text import lines_of
 from creonowd.threads import until_stopped

@@ -24,9 +24,15 @@ from creonowd.history.knowledge import (
     question_in,
     whole_sentences,
 )
-from creonowd.history.observation import as_fields, parse_json
 from creonowd.history.rounds import NO_RESULT, Message, Round, Speaker, ToolCall
-from creonowd.history.tool_result import TodoItem, finished_items, read_todo_call, summarise_todo
+from creonowd.history.tool_result import (
+    TodoItem,
+    as_fields,
+    finished_items,
+    parse_json,
+    read_todo_call,
+    summarise_todo,
+)
 from creonowd.history.tool_summary import headline_of, ref_in
 from creonowd.model import Model
 from creonowd.redaction import Redactor

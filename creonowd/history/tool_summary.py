@@ -10,26 +10,24 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from creonowd.history.observation import (
-    Form,
-    Observation,
-    amount,
-    as_fields,
-    as_items,
-    describe,
-    parse_json,
-    redact_json,
-    without_root,
-)
 from creonowd.history.tool_result import (
     DEFAULT_LIMITS,
     PATH_KEYS,
     TEXT_KEYS,
     TODO_LISTS,
+    Form,
     LineLimits,
+    Observation,
     ToolUse,
+    amount,
+    as_fields,
+    as_items,
+    describe,
+    parse_json,
     read_todo,
+    redact_json,
     summarise_todo,
+    without_root,
 )
 from creonowd.redaction import Redactor
 from creonowd.tokens.truncate import clip, one_line

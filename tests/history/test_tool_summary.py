@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from creonowd.history.observation import Form, observe
-from creonowd.history.tool_result import DEFAULT_LIMITS, line_limits
+from creonowd.history.tool_result import DEFAULT_LIMITS, Form, line_limits, observe
 from creonowd.history.tool_summary import (
     read_arguments,
     ref_in,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.history.observation import Form, cached_redactor, observe, redact_json
+from creonowd.history.tool_result import Form, cached_redactor, observe, redact_json
 from creonowd.history.tool_summary import read_arguments, summarise_result
 from creonowd.redaction import Redactor, redact_value
 
