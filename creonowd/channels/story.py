@@ -13,18 +13,18 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.providers.provider import AI_ERRORS
 from creonowd.rpc.channel import Channel, Deadline
-from creonowd.sources.extractive_summary import first_sentence
 from creonowd.sources.project_files import OPEN_STATES, ThreadState, plot_threads, thread_state
-from creonowd.text import well_formed
-from creonowd.workspace.creonow_tree import CreonowFolder
-from creonowd.workspace.documents import DocumentId
-from creonowd.workspace.projects import Project
-from creonowd.workspace.summaries import (
+from creonowd.sources.summaries import (
     LONGEST_SUMMARY,
     ChapterSummary,
     FoundSummary,
     SummaryOrigin,
+    first_sentence,
 )
+from creonowd.text import well_formed
+from creonowd.workspace.creonow_tree import CreonowFolder
+from creonowd.workspace.documents import DocumentId
+from creonowd.workspace.projects import Project
 
 
 class SummaryOf(Params):

@@ -33,10 +33,10 @@ from creonowd.rpc.server import Server
 from creonowd.settings import Settings, user_redactor
 from creonowd.skills.library import Library
 from creonowd.sources.document import DocumentSources
-from creonowd.sources.extractive_summary import ExtractStore
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.passage_source import Passages
 from creonowd.sources.project_files import ProjectSources
+from creonowd.sources.summaries import ExtractStore, SummaryStore
 from creonowd.sources.synopsis import Chapters, ChapterSummaries
 from creonowd.storage import stored_files
 from creonowd.threads import ReadRounds
@@ -50,7 +50,6 @@ from creonowd.workspace.documents import Documents
 from creonowd.workspace.file_edits import FileEdits
 from creonowd.workspace.projects import Projects, sweep_user_data
 from creonowd.workspace.runs import Runs
-from creonowd.workspace.summaries import SummaryStore
 from creonowd.workspace.usage import UsageLedger
 from creonowd.workspace.watcher import Watcher
 

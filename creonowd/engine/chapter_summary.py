@@ -19,19 +19,19 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.providers.provider import Call, Purpose
 from creonowd.rpc.requests import report_progress
-from creonowd.sources.extractive_summary import first_sentence
+from creonowd.sources.summaries import (
+    LONGEST_SUMMARY,
+    ChapterSummary,
+    Summaries,
+    SummaryOrigin,
+    first_sentence,
+)
 from creonowd.sources.synopsis import chapter_text, digest_of
 from creonowd.text import file_stem, well_formed
 from creonowd.tokens.boundaries import grapheme_floor, paragraphs
 from creonowd.tokens.tokenizer import Tokenizer
 from creonowd.workspace.documents import DocumentId
 from creonowd.workspace.projects import Project
-from creonowd.workspace.summaries import (
-    LONGEST_SUMMARY,
-    ChapterSummary,
-    Summaries,
-    SummaryOrigin,
-)
 
 MAX_OUTPUT_TOKENS = 700
 LONGEST_PART = 60_000

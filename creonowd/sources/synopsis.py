@@ -48,7 +48,17 @@ from creonowd.memo import Memo
 from creonowd.retrieval.document_list import LARGEST, documents_in, is_excluded
 from creonowd.sources.characters import Entities, ProjectEntities
 from creonowd.sources.document import find_headings
-from creonowd.sources.extractive_summary import CharacterNames, Extract, ExtractStore, extract
+from creonowd.sources.summaries import (
+    ChapterSummary,
+    CharacterNames,
+    Extract,
+    ExtractStore,
+    FoundSummary,
+    Summaries,
+    SummaryOrigin,
+    SummaryStore,
+    extract,
+)
 from creonowd.storage import front_matter, stored_files
 from creonowd.storage.safe_folder import LinkedFolder, mark_of
 from creonowd.storage.unchanged_files import RECENT_MS, change_times
@@ -63,13 +73,6 @@ from creonowd.workspace.creonow_tree import (
 )
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project
-from creonowd.workspace.summaries import (
-    ChapterSummary,
-    FoundSummary,
-    Summaries,
-    SummaryOrigin,
-    SummaryStore,
-)
 
 STORY_FILE = f"{TREE}/story.json"
 LARGEST_STORY_FILE = 1024 * 1024

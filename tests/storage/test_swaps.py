@@ -23,6 +23,7 @@ from creonowd.retrieval.document_list import documents_in
 from creonowd.retrieval.passages import Database
 from creonowd.retrieval.project_index import IndexScope, refresh
 from creonowd.skills.library import Library, Scope
+from creonowd.sources.summaries import ChapterSummary, SummaryOrigin, SummaryStore
 from creonowd.sources.synopsis import read_story
 from creonowd.storage import journal, stored_files
 from creonowd.storage.safe_folder import LinkedFolder
@@ -30,7 +31,6 @@ from creonowd.workspace.chats import Chats
 from creonowd.workspace.constraints import Constraints, NewConstraint
 from creonowd.workspace.creonow_tree import CreonowFolder, Tree, make_tree
 from creonowd.workspace.projects import Project
-from creonowd.workspace.summaries import ChapterSummary, SummaryOrigin, SummaryStore
 from creonowd.workspace.watcher import take_snapshot
 from testing.swaps import EVERY_SPAN, at_every_call
 from tests.context_files.sample_files import new_file

@@ -8,13 +8,19 @@ import pytest
 from creonowd.clock import SystemClock
 from creonowd.context.story_order import StoryDocument
 from creonowd.redaction import Redactor
-from creonowd.sources import extractive_summary as extracts
-from creonowd.sources.extractive_summary import FOLDER, Extract, ExtractStore, extract
+from creonowd.sources import summaries as extracts
+from creonowd.sources.summaries import (
+    FOLDER,
+    ChapterSummary,
+    Extract,
+    ExtractStore,
+    SummaryStore,
+    extract,
+)
 from creonowd.sources.synopsis import ChapterSummaries, describe
 from creonowd.workspace.creonow_tree import Tree
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project
-from creonowd.workspace.summaries import ChapterSummary, SummaryStore
 from testing.novels import SECRET
 
 PROJECT = "prj_0000000000000000"
