@@ -384,7 +384,7 @@ class ReadRounds:
         return outcome
 
 
-class _Round:
+class _ReadRound:
     """What is to be read together; one of those who wait leads, another if that one is cancelled."""
 
     def __init__(self) -> None:
@@ -410,11 +410,11 @@ class _RoundGroup:
 
     def __init__(self, begin: Callable[[], RoundCache]) -> None:
         self.begin = begin
-        self.gathering = _Round()
+        self.gathering = _ReadRound()
         self.lock = anyio.Lock(fast_acquire=True)
 
 
-async def _lead(group: _RoundGroup, round_: _Round, turns: LoopTurns, seconds: float) -> None:
+async def _lead(group: _RoundGroup, round_: _ReadRound, turns: LoopTurns, seconds: float) -> None:
     round_.is_led = True
     try:
         with anyio.move_on_after(seconds) as scope:
@@ -433,13 +433,13 @@ async def _lead(group: _RoundGroup, round_: _Round, turns: LoopTurns, seconds: f
         turns.wake(waiting)
 
 
-def _close(group: _RoundGroup, round_: _Round) -> None:
+def _close(group: _RoundGroup, round_: _ReadRound) -> None:
     """Let nobody else join a round."""
     if group.gathering is round_:
-        group.gathering = _Round()
+        group.gathering = _ReadRound()
 
 
-async def _let_join(round_: _Round) -> None:
+async def _let_join(round_: _ReadRound) -> None:
     """Wait for a turn of the event loop, and for more as long as each brings others who read."""
     for _ in range(MOST_TURNS):
         joined = len(round_.work)

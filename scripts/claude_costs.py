@@ -32,8 +32,8 @@ from importlib import import_module
 from itertools import product
 from typing import Any, NamedTuple
 
-WORD, SPACE, OTHER, UNKNOWN, SEAM = range(5)
-"""How a token begins or ends; SEAM is punctuation, which takes a single space behind it in."""
+WORD, SPACE, OTHER, UNKNOWN, PUNCTUATION = range(5)
+"""How a token begins or ends; punctuation takes in a single space behind it."""
 
 JOINED_LEFT, JOINED_RIGHT = ("q", "Q", "QQQQ"), ("q", "qQ", "QQQQ")
 PLAIN_LEFT = ("\n", "q", "的", "1", "²", ",", "'", "？")
@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> None:
 class Row(NamedTuple):
     """The costs of a token, and its edges: how it begins times eight, and how it ends.
 
-    `joined` on the left: a word goes on, or a seam takes its space in, or no space is before it;
+    `joined` on the left: a word goes on, or the punctuation before takes its space in, or no space is before it;
     on the right: a word goes on, or no space follows. `apart` is the opposite.
     """
 
@@ -115,8 +115,8 @@ class Reference:
             return SPACE
         if begins:
             return OTHER
-        seam = kind == self._glyphs.PUNCT or self._normalize._hard_eow(read)
-        return SEAM if seam else OTHER
+        punctuation = kind == self._glyphs.PUNCT or self._normalize._hard_eow(read)
+        return PUNCTUATION if punctuation else OTHER
 
     def _read(self, text: str) -> str:
         return str(self._normalize.nfc(text, fold_quotes=self._model.fold_quotes))
@@ -140,7 +140,7 @@ class Reference:
         at = 0
         for character in self._read(known):
             if character == " " and stream[at] != " ":
-                continue  # A seam took it in.
+                continue  # Punctuation took it in.
             while stream[at] in marks:
                 at += 1
             if stream[at].lower() != character.lower():
@@ -202,7 +202,7 @@ Contexts = tuple[Iterable[str], Iterable[str]]
 def _contexts(
     edge: int,
     word: Contexts,
-    seam: Iterable[str],
+    punctuation: Iterable[str],
     plain: Iterable[str],
     spaced: Iterable[str],
 ) -> Contexts:
@@ -210,7 +210,7 @@ def _contexts(
     if edge == WORD:
         return word
     if edge == SPACE:
-        return seam, (*seam, *plain, *spaced)
+        return punctuation, (*punctuation, *plain, *spaced)
     everything = (*plain, *spaced)
     return (everything, everything) if edge == UNKNOWN else (plain, everything)
 

@@ -1,6 +1,6 @@
 """Find names that the package uses twice: of modules, classes and type aliases, also private ones.
 
-A reader who meets a name must know which one is meant. Only `channels` and `cli` name their modules
+A reader who meets a name must know which one is meant; an underscore before it is no difference. Only `channels` and `cli` name their modules
 after the ones that they give access to.
 """
 
@@ -8,7 +8,7 @@ import ast
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,7 +27,7 @@ def duplicates(package: Path) -> list[str]:
         if path.stem not in {"__init__", "__main__"} and path.parent.name not in TWINS:
             modules[path.stem].append(place)
         for name in _type_names(path):
-            types[name].append(place)
+            types[name.lstrip("_")].append(place)
     return [*_names_used_twice("module", modules), *_names_used_twice("type", types)]
 
 
@@ -36,12 +36,20 @@ def _type_names(path: Path) -> Iterator[str]:
     for node in ast.walk(module):
         if isinstance(node, ast.ClassDef):
             yield node.name
-    for node in module.body:
+    for node in _statements(module.body):
         match node:
             case ast.Assign(targets=[ast.Name(id=name)]) if _ALIAS.fullmatch(name):
                 yield name
             case _:
                 pass
+
+
+def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a module, also those behind a condition."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.If):
+            yield from _statements([*node.body, *node.orelse])
 
 
 def _names_used_twice(kind: str, places: Mapping[str, list[str]]) -> Iterator[str]:

@@ -643,10 +643,10 @@ def _size(text: str) -> int:
     return len(text.encode())
 
 
-_Part = tuple[PartName | None, str, int]
+_UserPart = tuple[PartName | None, str, int]
 
 
-def _parts(user: UserContent, tools: TextTools) -> Iterator[_Part]:
+def _parts(user: UserContent, tools: TextTools) -> Iterator[_UserPart]:
     """Walk over the user content up to the last whole block before the cursor.
 
     A part without a name ends at no break point.

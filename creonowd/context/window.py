@@ -454,7 +454,7 @@ class Side(NamedTuple):
     reach: int = 0
 
 
-class _Excerpt(NamedTuple):
+class _ShownSides(NamedTuple):
     """What is shown on both sides, and the line that closes it unless it is the whole document."""
 
     before: Side
@@ -556,7 +556,7 @@ def _room_for_all(around: Surroundings) -> int:
     return tokens + 3 * _closing_reserve(around)
 
 
-def _fit(around: Surroundings, room: int, least: int) -> _Excerpt:
+def _fit(around: Surroundings, room: int, least: int) -> _ShownSides:
     """Show what fits on the grid of half a step; halve that while less than `least` is shown.
 
     Half of the step, because from a multiple the start moves on to a paragraph: both together
@@ -570,7 +570,7 @@ def _fit(around: Surroundings, room: int, least: int) -> _Excerpt:
     return shown
 
 
-def _falls_short(around: Surroundings, shown: _Excerpt, room: int, least: int) -> bool:
+def _falls_short(around: Surroundings, shown: _ShownSides, room: int, least: int) -> bool:
     """Return whether less than `least` is shown though there is more text and room for it.
 
     The text before the cursor is looked at by itself first: how finely it is cut must not
@@ -590,17 +590,17 @@ def _falls_short(around: Surroundings, shown: _Excerpt, room: int, least: int) -
     return shown.tokens < least <= most_before + most_after
 
 
-def _fit_on_grid(around: Surroundings, grid: int, room: int, least: int) -> _Excerpt:
+def _fit_on_grid(around: Surroundings, grid: int, room: int, least: int) -> _ShownSides:
     """Show what fits; where that is not the whole document, close it with the lines it covers."""
     reserve = _closing_reserve(around)
     before = _fit_before(around, grid, room, reserve)
     left = room - before.tokens - reserve
     if left < 0 or not before.text or _may_be_whole(around.after, left + reserve, around.tools):
         after = show_after(around.after, room - before.tokens, least - before.tokens, around.tools)
-        shown = _Excerpt(before, after)
+        shown = _ShownSides(before, after)
         if not shown.text or left < 0 or _is_whole(shown, around):
             return shown
-    shown = _Excerpt(before, show_after(around.after, left, least - before.tokens, around.tools))
+    shown = _ShownSides(before, show_after(around.after, left, least - before.tokens, around.tools))
     if not shown.text:
         return shown
     closing = _closing_line(around, *_lines(around.document, _span(around, shown)))
@@ -736,7 +736,7 @@ def _may_be_whole(after: TextAfter, room: int, tools: TextTools) -> bool:
     return not after.text.strip() or _tokens_to(after, after.limit, tools) <= room
 
 
-def _is_whole(shown: _Excerpt, around: Surroundings) -> bool:
+def _is_whole(shown: _ShownSides, around: Surroundings) -> bool:
     """Return whether nothing but blanks of the document is missing."""
     after = around.after
     at_end = after.counted.segments[-1].end == len(around.document.text)
@@ -759,7 +759,7 @@ def _closing_line(around: Surroundings, first: int, last: int) -> str:
     return around.tools.frame.excerpt_of(ref, first, last)
 
 
-def _span(around: Surroundings, shown: _Excerpt) -> Span:
+def _span(around: Surroundings, shown: _ShownSides) -> Span:
     start = around.before.position - shown.before.reach
     return Span(start, around.document.here.end + shown.after.reach)
 
@@ -783,7 +783,7 @@ def _lines(document: Document, span: Span) -> tuple[int, int]:
     return first, first + text.count("\n", span.start, max(span.start, span.end - 1))
 
 
-def _render(around: Surroundings, shown: _Excerpt) -> str:
+def _render(around: Surroundings, shown: _ShownSides) -> str:
     before, after = shown.before.text, shown.after.text
     return (
         (f"{around.before.heading}{before}\n" if before else "")
@@ -793,7 +793,7 @@ def _render(around: Surroundings, shown: _Excerpt) -> str:
 
 
 def _evidence(
-    ref: str, around: Surroundings, shown: _Excerpt, rule: Rule, *, whole: bool
+    ref: str, around: Surroundings, shown: _ShownSides, rule: Rule, *, whole: bool
 ) -> TrimEvidence:
     before = _side_from(around.before, 0, 0, around.tools)
     after = _side_to(around.after, len(around.after.counted.text), around.tools)

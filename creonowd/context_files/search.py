@@ -185,7 +185,7 @@ def _read_ripgrep(
     return places, total
 
 
-class _Chunk(NamedTuple):
+class _LineChunk(NamedTuple):
     """The bytes `data[:end]` at `offset`: whole lines, or a piece of the long one at `line`."""
 
     data: bytes
@@ -215,7 +215,7 @@ def scan(file: OpenFile, query: LineQuery) -> FoundLines:
     return FoundLines(_number_lines(file, query, offsets), total, complete=True)
 
 
-def _chunks(file: OpenFile, query: LineQuery) -> Iterator[_Chunk]:
+def _chunks(file: OpenFile, query: LineQuery) -> Iterator[_LineChunk]:
     pending: list[bytes] = []
     length = 0
     offset = line = query.start.place.offset
@@ -226,12 +226,12 @@ def _chunks(file: OpenFile, query: LineQuery) -> Iterator[_Chunk]:
             continue
         data = b"".join(pending)
         end = data.rfind(b"\n") + 1 or _last_character_start(data)
-        yield _Chunk(data, end, offset, line)
+        yield _LineChunk(data, end, offset, line)
         line = offset + end if data[end - 1] == _LINE_FEED else line
         pending, length = [data[end:]], len(data) - end
         offset += end
     if length:
-        yield _Chunk(b"".join(pending), length, offset, line)
+        yield _LineChunk(b"".join(pending), length, offset, line)
 
 
 def _last_character_start(data: bytes) -> int:
@@ -241,7 +241,7 @@ def _last_character_start(data: bytes) -> int:
     return len(data)
 
 
-def _matching_lines(chunk: _Chunk, query: LineQuery) -> Iterator[int]:
+def _matching_lines(chunk: _LineChunk, query: LineQuery) -> Iterator[int]:
     """Yield the offset in the file of every line that matches; of a piece, that of its line."""
     searched, end = _valid_utf8(chunk, query)
     if searched[end - 1] == _LINE_FEED:
@@ -258,7 +258,7 @@ def _matching_lines(chunk: _Chunk, query: LineQuery) -> Iterator[int]:
         place = newline + 1
 
 
-def _valid_utf8(chunk: _Chunk, query: LineQuery) -> tuple[bytes, int]:
+def _valid_utf8(chunk: _LineChunk, query: LineQuery) -> tuple[bytes, int]:
     if query.stats is None or not query.stats.utf8:
         data = chunk.data[: chunk.end]
         valid = decode(data).encode("utf-8")
@@ -267,7 +267,7 @@ def _valid_utf8(chunk: _Chunk, query: LineQuery) -> tuple[bytes, int]:
     return chunk.data, chunk.end
 
 
-def _original_offset(chunk: _Chunk, searched: bytes, start: int) -> int:
+def _original_offset(chunk: _LineChunk, searched: bytes, start: int) -> int:
     """Find where a line of the searched bytes begins in the original ones."""
     if searched is chunk.data:
         return start

@@ -356,7 +356,7 @@ async def _prepare(
     choice: Choice | None,
 ) -> Preparation:
     sources = session.engine.sources_of(project)
-    call = _Call(session, project, request, what_if)
+    call = _AssemblyCall(session, project, request, what_if)
     disk = await _read_disk(call, sources)
     async with session.engine.concurrency.reading if disk is None else nullcontext():
         budget = await _budget(call, disk)
@@ -427,13 +427,13 @@ def choose_model(
     return session.ai.choose(asked, of_skill)
 
 
-async def _skill_of(call: "_Call", disk: "DiskState | None") -> Skill | None:
+async def _skill_of(call: "_AssemblyCall", disk: "DiskState | None") -> Skill | None:
     """Return the skill of a request, if there is a valid one of that id."""
     read = await _skill_read(call, disk)
     return None if read.entry is None or read.entry.faults else read.entry.skill
 
 
-async def _skill_read(call: "_Call", disk: "DiskState | None") -> SkillRead:
+async def _skill_read(call: "_AssemblyCall", disk: "DiskState | None") -> SkillRead:
     session, project, request, _ = call
     if disk is not None:
         return disk.skill
@@ -459,7 +459,7 @@ class DiskState(NamedTuple):
     own_texts: Sequence[str] | None = None
 
 
-class _Call(NamedTuple):
+class _AssemblyCall(NamedTuple):
     """A request with the session and the project it is for."""
 
     session: Session
@@ -468,7 +468,7 @@ class _Call(NamedTuple):
     what_if: WhatIf
 
 
-async def _read_disk(call: _Call, sources: Sequence[Source]) -> DiskState | None:
+async def _read_disk(call: _AssemblyCall, sources: Sequence[Source]) -> DiskState | None:
     """Read all that an assembly needs in one trip, together with all that assemble meanwhile.
 
     None if that fails or takes too long: then everything is read by itself, so that what hangs
@@ -538,7 +538,10 @@ def _is_quick(buffer: Buffer | DaemonError) -> bool:
 
 
 def _outline(
-    call: _Call, rules: ContextRules | None, located: LocatedDocument | None, cache: RoundCache
+    call: _AssemblyCall,
+    rules: ContextRules | None,
+    located: LocatedDocument | None,
+    cache: RoundCache,
 ) -> str:
     """Return what the outline says of a chapter that is not begun yet; blocks its thread."""
     document = None if located is None else located.document
@@ -551,7 +554,10 @@ def _outline(
 
 
 def _own_texts(
-    call: _Call, file: ProjectFile | None, located: LocatedDocument | None, cache: RoundCache
+    call: _AssemblyCall,
+    file: ProjectFile | None,
+    located: LocatedDocument | None,
+    cache: RoundCache,
 ) -> Sequence[str] | None:
     """Return the texts in `.creonow` if the language depends on them; blocks its thread."""
     document = None if located is None else located.document
@@ -599,7 +605,7 @@ def _document_at_start(
     return place_in(buffer, Position(document_id=path, cursor=0), utf16=utf16).document
 
 
-async def _budget(call: _Call, disk: DiskState | None) -> Budget:
+async def _budget(call: _AssemblyCall, disk: DiskState | None) -> Budget:
     session, project, _, _ = call
     if disk is None:
         budget = await session.engine.budget_reads.read(
@@ -610,7 +616,7 @@ async def _budget(call: _Call, disk: DiskState | None) -> Budget:
     return _with_changes(call, budget)
 
 
-def _with_changes(call: _Call, budget: Budget) -> Budget:
+def _with_changes(call: _AssemblyCall, budget: Budget) -> Budget:
     """Return the budget with what the request changes."""
     profile = call.what_if.profile
     if profile is None:
@@ -619,7 +625,7 @@ def _with_changes(call: _Call, budget: Budget) -> Budget:
     return budget_of(apply_change(budget.profile, change, call.session.tokenizers.known))
 
 
-async def _plan(call: _Call, budget: Budget, disk: DiskState | None) -> Plan:
+async def _plan(call: _AssemblyCall, budget: Budget, disk: DiskState | None) -> Plan:
     session, project, request, _ = call
     read = await _skill_read(call, disk)
     skill, skill_warnings = _skill(request.skill_id, read.entry)
@@ -662,7 +668,7 @@ async def _plan(call: _Call, budget: Budget, disk: DiskState | None) -> Plan:
     )
 
 
-def _read_skill_now(call: _Call, cache: RoundCache) -> SkillRead:
+def _read_skill_now(call: _AssemblyCall, cache: RoundCache) -> SkillRead:
     session, project, skill_id = call.session, call.project, call.request.skill_id
     entry = None
     if skill_id is not None:
@@ -805,7 +811,9 @@ def _task(entry: LibraryEntry, language: ManuscriptLanguage) -> Task:
     return Task(template="\n".join(parts))
 
 
-async def _locate(call: _Call, skill: SkillNeeds, disk: DiskState | None) -> LocatedDocument:
+async def _locate(
+    call: _AssemblyCall, skill: SkillNeeds, disk: DiskState | None
+) -> LocatedDocument:
     """Open the document, if anything that the skill asks for depends on it."""
     session, project, request, what_if = call
     if disk is not None:

@@ -33,12 +33,12 @@ STEP = 1024
 BYTES_PER_TOKEN = 2
 
 
-class _ChatMessage(Model):
+class _OllamaMessage(Model):
     content: str = ""
 
 
 class _ChatLine(Model, rename=None):
-    message: _ChatMessage = _ChatMessage()
+    message: _OllamaMessage = _OllamaMessage()
     done: bool = False
     done_reason: str = ""
     prompt_eval_count: Any = None

@@ -125,7 +125,7 @@ class _Line(NamedTuple):
     text: str
 
 
-class _Block(NamedTuple):
+class _TextBlock(NamedTuple):
     """What should stay whole: a heading, a paragraph, a line or a sentence.
 
     `part_of` is the beginning of the line that a sentence is a part of.
@@ -140,9 +140,9 @@ class _Block(NamedTuple):
     part_of: int | None = None
 
 
-def _groups(blocks: Iterable[_Block]) -> Iterator[list[_Block]]:
+def _groups(blocks: Iterable[_TextBlock]) -> Iterator[list[_TextBlock]]:
     """Join blocks to passages."""
-    group: list[_Block] = []
+    group: list[_TextBlock] = []
     tokens = 0.0
     for block in blocks:
         is_full = tokens + block.tokens > MOST_TOKENS
@@ -158,14 +158,14 @@ def _groups(blocks: Iterable[_Block]) -> Iterator[list[_Block]]:
         yield group
 
 
-def _is_separate(block: _Block, before: _Block, tokens: float) -> bool:
+def _is_separate(block: _TextBlock, before: _TextBlock, tokens: float) -> bool:
     """Return whether a block begins a passage: a heading does, and the text after a cut line."""
     if before.is_heading or block.is_heading:
         return not before.is_heading
     return block.part_of != before.part_of and tokens >= SCRAP_TOKENS
 
 
-def _blocks(text: str) -> Iterator[_Block]:
+def _blocks(text: str) -> Iterator[_TextBlock]:
     headings = Headings()
     paragraph: list[_Line] = []
     for match in _LINE.finditer(text, len(front_matter.split(text).front_matter)):
@@ -178,11 +178,11 @@ def _blocks(text: str) -> Iterator[_Block]:
         paragraph = []
         if not is_blank:
             tokens = about_tokens(line.text)
-            yield _Block(line.start, line.end, tokens, headings.path, is_heading=True)
+            yield _TextBlock(line.start, line.end, tokens, headings.path, is_heading=True)
     yield from _paragraph(text, paragraph, headings.path)
 
 
-def _paragraph(text: str, lines: list[_Line], heading: tuple[str, ...]) -> Iterator[_Block]:
+def _paragraph(text: str, lines: list[_Line], heading: tuple[str, ...]) -> Iterator[_TextBlock]:
     """Keep a paragraph whole if it is small enough; else its lines, else its sentences."""
     weights = [about_tokens(line.text) for line in lines]
     if lines and sum(weights) <= MOST_TOKENS:
@@ -196,7 +196,7 @@ def _paragraph(text: str, lines: list[_Line], heading: tuple[str, ...]) -> Itera
             yield from _sentences(text, line, heading)
 
 
-def _sentences(text: str, line: _Line, heading: tuple[str, ...]) -> Iterator[_Block]:
+def _sentences(text: str, line: _Line, heading: tuple[str, ...]) -> Iterator[_TextBlock]:
     start = line.start
     for end in (*sentences(text, line.start, line.end - 1), line.end):
         while start < end:
@@ -217,9 +217,9 @@ def _piece_end(text: str, start: int, end: int) -> int:
 
 def _block(
     line: _Line, tokens: float, heading: tuple[str, ...], *, part_of: int | None = None
-) -> _Block:
+) -> _TextBlock:
     may_end = zlib.crc32(line.text.encode("utf-8", "surrogatepass")) % _ONE_IN == 0
-    return _Block(line.start, line.end, tokens, heading, may_end=may_end, part_of=part_of)
+    return _TextBlock(line.start, line.end, tokens, heading, may_end=may_end, part_of=part_of)
 
 
 class Heading(NamedTuple):

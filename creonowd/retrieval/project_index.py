@@ -435,13 +435,13 @@ def refresh(
         try:
             throttle.check()
             _index(database, scope, path, indexed.get(path), throttle)
-        except _StoppedError:
+        except _DaemonEndsError:
             return False
         report(number, total)
     return True
 
 
-class _StoppedError(Exception):
+class _DaemonEndsError(Exception):
     """The daemon ends."""
 
 
@@ -455,7 +455,7 @@ class _Throttle:
     def check(self) -> None:
         """Stop between two documents: one may have no passage."""
         if self._stop.is_set():
-            raise _StoppedError
+            raise _DaemonEndsError
 
     def pace(self, passages: Iterable[Passage]) -> Iterator[Passage]:
         """Return the passages one after the other, until stopped."""
@@ -463,7 +463,7 @@ class _Throttle:
             self._count += 1
             rests = self._count > PASSAGES_WITHOUT_REST and self._count % PASSAGES_PER_REST == 0
             if self._stop.wait(REST_SECONDS if rests else 0):
-                raise _StoppedError
+                raise _DaemonEndsError
             yield passage
 
 

@@ -328,7 +328,7 @@ def _move_to_current(
     own_texts: Mapping[int, StoredText],
 ) -> dict[int, Candidate | None]:
     """Move passages of the current document to where they stand now; None if one is gone."""
-    place = _Places(current)
+    place = _PassageFinder(current)
     moved: dict[int, Candidate | None] = {}
     for row, score in matches:
         passage = index.rows[row]
@@ -343,7 +343,7 @@ def _is_query(one: Candidate, current: CurrentDocument) -> bool:
     return max(one.start, current.query_start) < min(one.end, current.query_end)
 
 
-class _Places:
+class _PassageFinder:
     """Finds where passages stand in the current text."""
 
     def __init__(self, current: CurrentDocument) -> None:

@@ -88,7 +88,7 @@ class Batch(msgspec.Struct, frozen=True):
 IncomingMessage = Request | Response | Invalid | Batch
 
 
-class _Envelope(msgspec.Struct):
+class _RawMessage(msgspec.Struct):
     jsonrpc: str
     id: int | float | str | UnsetType | None = UNSET
     method: str | UnsetType = UNSET
@@ -97,7 +97,7 @@ class _Envelope(msgspec.Struct):
     error: Raw = _NO_BYTES
 
 
-_ENVELOPE = msgspec.json.Decoder(_Envelope)
+_ENVELOPE = msgspec.json.Decoder(_RawMessage)
 _NO_ITEM = Raw(b"")
 
 
@@ -134,7 +134,7 @@ def _decode_one(body: bytes | bytearray) -> Request | Response | Invalid:
         return _parse_error(body, "The message is nested too deeply.")
 
 
-def _classify(envelope: _Envelope) -> Request | Response | Invalid:
+def _classify(envelope: _RawMessage) -> Request | Response | Invalid:
     number: Id = None if envelope.id is UNSET else envelope.id
     if isinstance(number, str) and len(number) > LONGEST_ID:
         return _id_too_long()

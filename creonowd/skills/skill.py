@@ -411,7 +411,7 @@ def _is_count(value: Any, most: int) -> bool:
     return whole and 1 <= value <= most
 
 
-class _Check(NamedTuple):
+class _FieldCheck(NamedTuple):
     """What a value must be, and the message if it is not."""
 
     holds: Callable[[Any], bool]
@@ -435,13 +435,13 @@ def _are_summaries(value: Any) -> bool:
     return isinstance(value, list) and all(item in known for item in cast("list[Any]", value))
 
 
-_CHECKS: dict[str, _Check] = {
-    "name": _Check(_is_filled, _BLANK_NAME),
-    "id": _Check(_is_id, _BAD_ID),
-    "model": _Check(partial(_is_filled, most=LONGEST_MODEL), _BAD_MODEL),
-    "target_tokens": _Check(partial(_is_count, most=MAX_TARGET_TOKENS), _BAD_TARGET),
-    "maxOutputTokens": _Check(partial(_is_count, most=MAX_OUTPUT_TOKENS), _BAD_OUTPUT),
-    "summaries": _Check(_are_summaries, _BAD_SUMMARIES),
+_CHECKS: dict[str, _FieldCheck] = {
+    "name": _FieldCheck(_is_filled, _BLANK_NAME),
+    "id": _FieldCheck(_is_id, _BAD_ID),
+    "model": _FieldCheck(partial(_is_filled, most=LONGEST_MODEL), _BAD_MODEL),
+    "target_tokens": _FieldCheck(partial(_is_count, most=MAX_TARGET_TOKENS), _BAD_TARGET),
+    "maxOutputTokens": _FieldCheck(partial(_is_count, most=MAX_OUTPUT_TOKENS), _BAD_OUTPUT),
+    "summaries": _FieldCheck(_are_summaries, _BAD_SUMMARIES),
 }
 
 

@@ -117,7 +117,7 @@ class ProjectSources:
         entities = ProjectEntities(place, self._entities)
         return [
             *(_FolderSource(row, place, self._made) for row in FILES),
-            _ConstraintSource(self._constraints, place, self._made),
+            _ConstraintFileSource(self._constraints, place, self._made),
             *self._synopsis(place, entities),
             MentionedSource(entities),
             PassageSource(self.passages, project, entities),
@@ -191,7 +191,7 @@ def _constraints_unavailable(why: Wording) -> Caution:
     )
 
 
-class _ConstraintSource(_FileSource):
+class _ConstraintFileSource(_FileSource):
     """The constraints; evidence lists a file that cannot be read."""
 
     layer = Layer.RULES
@@ -234,7 +234,7 @@ def _constraints(constraints: Sequence[Constraint]) -> SourceResult:
         fragments=tuple(
             Fragment(
                 layer=Layer.RULES,
-                source=_ConstraintSource.name,
+                source=_ConstraintFileSource.name,
                 source_ref=f"{CONSTRAINTS_FILE}#{constraint.id}",
                 text=constraint.text,
                 kind=FragmentKind.CONSTRAINT,

@@ -75,7 +75,7 @@ def plain(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-class _Fault(NamedTuple):
+class _SubjectFault(NamedTuple):
     problem: Wording | None = None
     line: int | None = None
 
@@ -96,17 +96,17 @@ def subjects_of(
     )
 
 
-def _faults(warnings: Iterable[Caution]) -> dict[str, _Fault]:
-    faults: dict[str, _Fault] = {}
+def _faults(warnings: Iterable[Caution]) -> dict[str, _SubjectFault]:
+    faults: dict[str, _SubjectFault] = {}
     for warning in warnings:
         line = dict(warning.details).get("line")
-        faults[warning.source_ref] = _Fault(
+        faults[warning.source_ref] = _SubjectFault(
             warning.wording, line if isinstance(line, int) else None
         )
     return faults
 
 
-def _people(reads: FolderReader, faults: Mapping[str, _Fault]) -> Iterator[Subject]:
+def _people(reads: FolderReader, faults: Mapping[str, _SubjectFault]) -> Iterator[Subject]:
     cards: dict[str, tuple[tuple[str, ...], Inject | None]] = {}
     folder = reads.folder(CreonowFolder.CHARACTERS)
     for file in folder.files:
@@ -123,7 +123,7 @@ def _people(reads: FolderReader, faults: Mapping[str, _Fault]) -> Iterator[Subje
     yield from _unreadable(reads, CreonowFolder.CHARACTERS, SubjectKind.PERSON, faults)
 
 
-def _notes(reads: FolderReader, faults: Mapping[str, _Fault]) -> Iterator[Subject]:
+def _notes(reads: FolderReader, faults: Mapping[str, _SubjectFault]) -> Iterator[Subject]:
     for file in reads.folder(CreonowFolder.SETTINGS).files:
         names, inject = _names(file), None
         if file.path != MEMORY:
@@ -138,7 +138,10 @@ def _notes(reads: FolderReader, faults: Mapping[str, _Fault]) -> Iterator[Subjec
 
 
 def _files(
-    reads: FolderReader, scope: CreonowFolder, kind: SubjectKind, faults: Mapping[str, _Fault]
+    reads: FolderReader,
+    scope: CreonowFolder,
+    kind: SubjectKind,
+    faults: Mapping[str, _SubjectFault],
 ) -> Iterator[Subject]:
     for file in reads.folder(scope).files:
         if file.path != CONSTRAINTS_FILE:
@@ -147,12 +150,12 @@ def _files(
 
 
 def _constraints(
-    constraints: Constraints, project: Project, faults: Mapping[str, _Fault]
+    constraints: Constraints, project: Project, faults: Mapping[str, _SubjectFault]
 ) -> Iterator[Subject]:
     try:
         items = constraints.read_now(project.root).constraints
     except DaemonError:
-        fault = faults.get(CONSTRAINTS_FILE, _Fault())
+        fault = faults.get(CONSTRAINTS_FILE, _SubjectFault())
         yield Subject(
             kind=SubjectKind.RULE,
             source_ref=CONSTRAINTS_FILE,
@@ -182,9 +185,9 @@ def _subject(
     file: TreeFile,
     names: tuple[str, ...],
     inject: Inject | None,
-    faults: Mapping[str, _Fault],
+    faults: Mapping[str, _SubjectFault],
 ) -> Subject:
-    fault = faults.get(file.path, _Fault())
+    fault = faults.get(file.path, _SubjectFault())
     return Subject(
         kind=kind,
         source_ref=file.path,
@@ -207,12 +210,15 @@ def _names(file: TreeFile) -> tuple[str, ...]:
 
 
 def _unreadable(
-    reads: FolderReader, scope: CreonowFolder, kind: SubjectKind, faults: Mapping[str, _Fault]
+    reads: FolderReader,
+    scope: CreonowFolder,
+    kind: SubjectKind,
+    faults: Mapping[str, _SubjectFault],
 ) -> Iterator[Subject]:
     for problem in reads.folder(scope).problems:
         yield Subject(
             kind=kind,
             source_ref=problem.path,
             names=(file_stem(problem.path),),
-            problem=faults.get(problem.path, _Fault(problem.error.wording)).problem,
+            problem=faults.get(problem.path, _SubjectFault(problem.error.wording)).problem,
         )

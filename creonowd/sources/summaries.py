@@ -262,7 +262,7 @@ class ChapterSummary(Model):
     at_ms: int = 0
 
 
-class _StoredSummary(ChapterSummary):
+class _SummaryFile(ChapterSummary):
     version: int = VERSION
 
 
@@ -399,7 +399,7 @@ def _write(root: Path, path: str, summary: ChapterSummary) -> None:
     folder = LinkedFolder(root, TREE)
     with disk_errors(path):
         _refuse_newer(folder, path)
-        stored = _StoredSummary(**msgspec.structs.asdict(summary))
+        stored = _SummaryFile(**msgspec.structs.asdict(summary))
         data = msgspec.json.format(msgspec.json.encode(stored), indent=2) + b"\n"
         folder.write(path, data, mode=stored_files.SHARED)
 

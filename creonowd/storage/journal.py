@@ -38,7 +38,7 @@ class _StoredLine(Model):
     entry: msgspec.Raw
 
 
-class _Version(Model):
+class _JournalVersion(Model):
     version: int = 0
 
 
@@ -140,7 +140,7 @@ def _decode(line: bytes) -> bytes | None:
         stored = msgspec.json.decode(line, type=_StoredLine)
     except _UNREADABLE:
         with contextlib.suppress(*_UNREADABLE):
-            version = msgspec.json.decode(line, type=_Version).version
+            version = msgspec.json.decode(line, type=_JournalVersion).version
             refuse_newer("The history", version, VERSION)
         return None
     refuse_newer("The history", stored.version, VERSION)

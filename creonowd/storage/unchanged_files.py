@@ -263,7 +263,7 @@ class _UnfitError(Exception):
     """Changes below a folder may go unreported."""
 
 
-class _Event(NamedTuple):
+class _FolderEvent(NamedTuple):
     watch: int
     mask: int
     name: str
@@ -360,7 +360,7 @@ class _WatchQueue:
                 changed.add(f"{path}/{event.name}" if path else event.name)
         return changed if is_known and len(changed) <= _MOST_NAMES else None
 
-    def _events(self) -> Iterator[_Event]:
+    def _events(self) -> Iterator[_FolderEvent]:
         for _ in range(_MOST_READS):
             try:
                 data = os.read(self._queue, _READ_BYTES)
@@ -371,7 +371,7 @@ class _WatchQueue:
                 watch, mask, _, length = _EVENT.unpack_from(data, at)
                 at += _EVENT.size + length
                 name = data[at - length : at].rstrip(b"\0")
-                yield _Event(watch, mask, os.fsdecode(name))
+                yield _FolderEvent(watch, mask, os.fsdecode(name))
         raise _UnfitError("changes without end")
 
     def _check(self, changed: Iterable[str]) -> None:

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     import regex
     import tiktoken
 
-    _Surroundings = tuple["_Side", "_Side"]
-    _Costs = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
+    _NeighbourKinds = tuple["_NeighbourKind", "_NeighbourKind"]
+    _CostTable = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
 
 ENCODERS = 4
 MOST_THREADS = 3
@@ -54,9 +54,9 @@ MOST_BYTES = 4
 CHARACTERS_PER_THREAD = 16_384
 LONG_CALL = 65_536
 """How many code points are encoded in one call; it takes some 20 ms and cannot be stopped."""
-SEAM_END = 256
+UNSURE_TOKENS = 256
 """How many tokens before the end of a call may be others with more text behind them."""
-_SEAMS = tuple(range(2 * SEAM_END, 2 * SEAM_END + 16))
+_TAILS = tuple(range(2 * UNSURE_TOKENS, 2 * UNSURE_TOKENS + 16))
 """How many tokens before the end of a call the next one may begin."""
 
 _RARE = re.compile(r"[\u2e80-\u2fff\u3400-\u4dbf\ua000-\ua95f\U00010000-\U0010ffff]")
@@ -159,29 +159,31 @@ class BpeTokenizer:
         while start + size < len(text):
             check_stopped()
             part = self._encoding.encode_ordinary(text[start : start + size])
-            seam = self._seam(part, text, start + size, size)
-            if seam is None:
+            split = self._split_point(part, text, start + size, size)
+            if split is None:
                 size *= 2
                 continue
-            kept, start = seam
+            kept, start = split
             tokens += part[:kept]
             size = LONG_CALL
         check_stopped()
         return tokens + self._encoding.encode_ordinary(text[start:])
 
-    def _seam(self, part: list[int], text: str, end: int, size: int) -> tuple[int, int] | None:
+    def _split_point(
+        self, part: list[int], text: str, end: int, size: int
+    ) -> tuple[int, int] | None:
         """Find where the next call can begin: how many tokens stay, and the position behind them.
 
         `part` are the tokens of the text before `end`.
         """
-        for back in _SEAMS:
+        for back in _TAILS:
             tail = part[-back:]
             spelled = self.spell(tail)
             if len(tail) < back or len(spelled) >= size or _is_continuation(spelled[0]):
                 continue
             start = end - len(spelled.decode("utf-8", "replace"))
             ahead = self._encoding.encode_ordinary(text[start : end + LONG_CALL // 16])
-            if ahead[: back - SEAM_END] == tail[:-SEAM_END]:
+            if ahead[: back - UNSURE_TOKENS] == tail[:-UNSURE_TOKENS]:
                 return len(part) - back, start
         return None
 
@@ -215,9 +217,11 @@ class BoundTokenizer:
         self.longest = base.longest * MOST_COMPOSED
         self.base = base
         *tables, edges = np.frombuffer(costs, np.uint8).reshape(len(_SIDES) + 1, -1)
-        known: dict[_Surroundings, _Costs] = dict(zip(_SIDES, tables, strict=True))
-        self._costs = np.stack([_dearest(known, *sides) for sides in product(_Side, _Side)])
-        by_sides = self._costs.reshape(len(_Side), len(_Side), -1)
+        known: dict[_NeighbourKinds, _CostTable] = dict(zip(_SIDES, tables, strict=True))
+        self._costs = np.stack(
+            [_dearest(known, *sides) for sides in product(_NeighbourKind, _NeighbourKind)]
+        )
+        by_sides = self._costs.reshape(len(_NeighbourKind), len(_NeighbourKind), -1)
         self._feels_left = (by_sides != by_sides[:1]).any(axis=(0, 1))
         self._feels_right = (by_sides != by_sides[:, :1]).any(axis=(0, 1))
         self._begins, self._ends = edges >> 3, edges & 7
@@ -256,24 +260,24 @@ class BoundTokenizer:
         nothing = np.array([_Edge.NOTHING], np.uint8)[: len(ids)]
         lefts = self._lefts[begins, np.concatenate((nothing, ends[:-1]))]
         rights = self._rights[ends, np.concatenate((begins[1:], nothing))]
-        return int(self._costs[len(_Side) * lefts + rights, ids].sum(dtype=np.int64))
+        return int(self._costs[len(_NeighbourKind) * lefts + rights, ids].sum(dtype=np.int64))
 
 
 class _Edge(IntEnum):
-    """How a token begins or ends; SEAM is punctuation, which takes a space behind it in."""
+    """How a token begins or ends; punctuation takes in a space behind it."""
 
     WORD = 0
     SPACE = 1
     OTHER = 2
     UNKNOWN = 3
-    SEAM = 4
+    PUNCTUATION = 4
     NOTHING = 5
 
 
-class _Side(IntEnum):
+class _NeighbourKind(IntEnum):
     """Whether a token and its neighbour are joined; EITHER if that is not known.
 
-    For a word: whether it goes on there. For a space at the beginning: whether a seam takes it in.
+    For a word: whether it goes on there. For a space at the beginning: whether the punctuation before takes it in.
     For all else: whether no space stands there.
     """
 
@@ -283,10 +287,10 @@ class _Side(IntEnum):
 
 
 _SIDES = (
-    (_Side.JOINED, _Side.JOINED),
-    (_Side.JOINED, _Side.APART),
-    (_Side.APART, _Side.JOINED),
-    (_Side.APART, _Side.APART),
+    (_NeighbourKind.JOINED, _NeighbourKind.JOINED),
+    (_NeighbourKind.JOINED, _NeighbourKind.APART),
+    (_NeighbourKind.APART, _NeighbourKind.JOINED),
+    (_NeighbourKind.APART, _NeighbourKind.APART),
 )
 """The surroundings, left and right, in the order in which their costs are stored."""
 
@@ -325,36 +329,42 @@ def _edge_of(character: bytes) -> _Edge:
     return _Edge.OTHER if is_plain(spelled) else _Edge.UNKNOWN
 
 
-def _left_side(begin: _Edge, before: _Edge) -> _Side:
+def _left_side(begin: _Edge, before: _Edge) -> _NeighbourKind:
     if begin is _Edge.WORD:
         return _word_side(before)
     if begin is _Edge.SPACE:
-        taken_in = before in {_Edge.WORD, _Edge.SEAM, _Edge.NOTHING}
-        return _Side.JOINED if taken_in else _Side.APART
+        taken_in = before in {_Edge.WORD, _Edge.PUNCTUATION, _Edge.NOTHING}
+        return _NeighbourKind.JOINED if taken_in else _NeighbourKind.APART
     return _plain_side(begin, before)
 
 
-def _right(end: _Edge, after: _Edge) -> _Side:
+def _right(end: _Edge, after: _Edge) -> _NeighbourKind:
     return _word_side(after) if end is _Edge.WORD else _plain_side(end, after)
 
 
-def _word_side(neighbour: _Edge) -> _Side:
+def _word_side(neighbour: _Edge) -> _NeighbourKind:
     if neighbour is _Edge.UNKNOWN:
-        return _Side.EITHER
-    return _Side.JOINED if neighbour is _Edge.WORD else _Side.APART
+        return _NeighbourKind.EITHER
+    return _NeighbourKind.JOINED if neighbour is _Edge.WORD else _NeighbourKind.APART
 
 
-def _plain_side(own: _Edge, neighbour: _Edge) -> _Side:
+def _plain_side(own: _Edge, neighbour: _Edge) -> _NeighbourKind:
     unsure = own is _Edge.UNKNOWN or neighbour in {_Edge.SPACE, _Edge.UNKNOWN}
-    return _Side.APART if unsure else _Side.JOINED
+    return _NeighbourKind.APART if unsure else _NeighbourKind.JOINED
 
 
-def _dearest(costs: "Mapping[_Surroundings, _Costs]", left: _Side, right: _Side) -> "_Costs":
+def _dearest(
+    costs: "Mapping[_NeighbourKinds, _CostTable]", left: _NeighbourKind, right: _NeighbourKind
+) -> "_CostTable":
     """Return the costs for two sides; for one that is not known the greater of both."""
     import numpy as np
 
-    def choices(side: _Side) -> tuple[_Side, ...]:
-        return (_Side.JOINED, _Side.APART) if side is _Side.EITHER else (side,)
+    def choices(side: _NeighbourKind) -> tuple[_NeighbourKind, ...]:
+        return (
+            (_NeighbourKind.JOINED, _NeighbourKind.APART)
+            if side is _NeighbourKind.EITHER
+            else (side,)
+        )
 
     return np.maximum.reduce([costs[pair] for pair in product(choices(left), choices(right))])
 

@@ -108,7 +108,7 @@ class IndexedChat(Model):
     settled: bool
 
 
-class _Index(Model):
+class _ChatIndex(Model):
     items: tuple[IndexedChat, ...]
     version: int = VERSION
 
@@ -457,18 +457,18 @@ def write_index(root: Path, listing: ChatListing) -> None:
         except stored_files.DamagedFileError:
             kept = _folder(root).set_aside(_INDEX_FILE)
             log.warning("conversation_index_set_aside", file=f"{FOLDER}/{kept}")
-        data = msgspec.json.format(msgspec.json.encode(_Index(items=listing.items)), indent=2)
+        data = msgspec.json.format(msgspec.json.encode(_ChatIndex(items=listing.items)), indent=2)
         _folder(root).replace(_INDEX_FILE, data + b"\n", mode=stored_files.SHARED)
 
 
-def _read_index(root: Path) -> _Index | None:
+def _read_index(root: Path) -> _ChatIndex | None:
     try:
         data = _folder(root).snapshot(_INDEX_FILE, limit=LIMIT_BYTES).data
     except DaemonError as error:
         if error.code is ErrorCode.NOT_FOUND:
             return None
         raise
-    return stored_files.decode(data, _Index, version=VERSION, name=f"{INDEX}.json")
+    return stored_files.decode(data, _ChatIndex, version=VERSION, name=f"{INDEX}.json")
 
 
 def _folder(root: Path) -> LinkedFolder:

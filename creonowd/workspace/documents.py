@@ -47,7 +47,7 @@ class Edit(Model, rename={"start": "from", "end": "to"}):
     """What stands there from now on; empty to delete."""
 
 
-class _Piece:
+class _BufferPiece:
     __slots__ = ("memory", "text", "units")
 
     def __init__(self, text: str) -> None:
@@ -60,7 +60,7 @@ class Buffer:
     """A text that is cheap to edit; the whole is joined when it is first needed."""
 
     def __init__(
-        self, pieces: Sequence[_Piece], length: int, utf16_length: int, memory: int
+        self, pieces: Sequence[_BufferPiece], length: int, utf16_length: int, memory: int
     ) -> None:
         self._pieces = pieces
         self.length = length
@@ -111,7 +111,7 @@ class _Editor:
     It remembers the piece of the last edit and where it starts: edits are often near each other.
     """
 
-    def __init__(self, buffer: Buffer, pieces: Sequence[_Piece], *, utf16: bool) -> None:
+    def __init__(self, buffer: Buffer, pieces: Sequence[_BufferPiece], *, utf16: bool) -> None:
         self.pieces = list(pieces)
         self.length = buffer.length
         self.utf16_length = buffer.utf16_length
@@ -164,7 +164,7 @@ class _Editor:
             return self._index, found
         return self._index, offset
 
-    def _size(self, piece: _Piece) -> int:
+    def _size(self, piece: _BufferPiece) -> int:
         return piece.units if self._utf16 else len(piece.text)
 
 
@@ -176,10 +176,10 @@ def _inverted_edit(edit: Edit) -> DaemonError:
     )
 
 
-def _cut(text: str) -> list[_Piece]:
+def _cut(text: str) -> list[_BufferPiece]:
     if len(text) <= 2 * PIECE:
-        return [_Piece(text)]
-    return [_Piece(text[start : start + PIECE]) for start in range(0, len(text), PIECE)]
+        return [_BufferPiece(text)]
+    return [_BufferPiece(text[start : start + PIECE]) for start in range(0, len(text), PIECE)]
 
 
 def utf16_length(text: str) -> int:
@@ -278,7 +278,7 @@ class OpenDocument(Model):
     sync_number: int
 
 
-class _OpenDocuments:
+class _ConnectionDocuments:
     """The open documents of one connection; `order` keeps its syncs in the order of arrival."""
 
     def __init__(self, role: Role) -> None:
@@ -305,7 +305,7 @@ class Documents:
         self._max_open = max_open
         self._max_code_points = max_code_points
         self._max_renderer_bytes = max_renderer_bytes
-        self._connections: dict[str, _OpenDocuments] = {}
+        self._connections: dict[str, _ConnectionDocuments] = {}
         self._sync_count = 0
 
     async def replace(self, peer: Peer, key: DocumentKey, version: int, text: str) -> OpenDocument:
@@ -445,15 +445,15 @@ class Documents:
     def __len__(self) -> int:
         return sum(len(connection.open) for connection in self._connections.values())
 
-    def _connection(self, peer: Peer) -> _OpenDocuments:
+    def _connection(self, peer: Peer) -> _ConnectionDocuments:
         connection = self._connections.get(peer.id)
         if connection is None:
-            connection = self._connections[peer.id] = _OpenDocuments(peer.role)
+            connection = self._connections[peer.id] = _ConnectionDocuments(peer.role)
             peer.when_closed(lambda: self._drop(peer.id))
         return connection
 
     def _keep(
-        self, connection: _OpenDocuments, key: DocumentKey, version: int, buffer: Buffer
+        self, connection: _ConnectionDocuments, key: DocumentKey, version: int, buffer: Buffer
     ) -> OpenDocument:
         if buffer.length > self._max_code_points:
             raise _invalid(
@@ -468,7 +468,7 @@ class Documents:
         )
         return connection.open[key]
 
-    def _check_room(self, connection: _OpenDocuments, key: DocumentKey, size: int) -> None:
+    def _check_room(self, connection: _ConnectionDocuments, key: DocumentKey, size: int) -> None:
         """Check that pages, which may be anyone's, do not fill the memory."""
         if connection.role is Role.OWNER:
             return

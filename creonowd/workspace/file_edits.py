@@ -37,7 +37,7 @@ class WrittenFile(NamedTuple):
     exists: bool = True
 
 
-class _Step(NamedTuple):
+class _EditStep(NamedTuple):
     root: Path
     path: str
     before: bytes | None
@@ -50,7 +50,7 @@ class FileEdits:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._steps: Memo[str, _Step] = Memo(
+        self._steps: Memo[str, _EditStep] = Memo(
             KEPT_BYTES, lambda _id, step: 500 + len(step.before or b"") + len(step.after or b"")
         )
 
@@ -66,7 +66,7 @@ class FileEdits:
         after = change(before)
         if after == before:
             return WrittenFile(path, after, "")
-        _replace(_Step(root, path, before, after, within))
+        _replace(_EditStep(root, path, before, after, within))
         return WrittenFile(path, after, self.remember(root, path, before, after, within))
 
     def create_now(self, root: Path, path: str, data: bytes) -> WrittenFile:
@@ -78,7 +78,7 @@ class FileEdits:
         with disk_errors(path):
             for depth in range(len(above)):
                 LinkedFolder(root).add_folder("/".join(above[: depth + 1]))
-        _replace(_Step(root, path, None, data, ""))
+        _replace(_EditStep(root, path, None, data, ""))
         return WrittenFile(path, data, self.remember(root, path, None, data))
 
     def remember(
@@ -86,7 +86,7 @@ class FileEdits:
     ) -> str:
         """Keep a change that was made, and return the id that undoes it; None stands for no file."""
         undo = self._clock.new_id("undo")
-        self._steps.put(undo, _Step(root, path, before, after, within))
+        self._steps.put(undo, _EditStep(root, path, before, after, within))
         return undo
 
     def undo_now(self, root: Path, undo: str) -> WrittenFile:
@@ -112,7 +112,7 @@ def changed_since() -> DaemonError:
     return DaemonError(ErrorCode.CONFLICT, _CHANGED)
 
 
-def _replace(step: _Step) -> None:
+def _replace(step: _EditStep) -> None:
     with disk_errors(step.path):
         folder = LinkedFolder(step.root, step.within)
         if step.after is None:

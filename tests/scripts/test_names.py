@@ -35,11 +35,11 @@ def test_every_module_is_named_in_the_architecture() -> None:
 def test_a_name_that_is_used_twice_is_found(tmp_path: Path) -> None:
     package = tmp_path / "package"
     inner = "def make():\n    class _Row:\n        pass\n"
-    plant(package, one__window="class _Row:\n    pass\n", two__window=inner, two__other="")
+    plant(package, one__window="class Row:\n    pass\n", two__window=inner, two__other="")
 
     assert duplicates(package) == [
         "module window: package/one/window.py, package/two/window.py",
-        "type _Row: package/one/window.py, package/two/window.py",
+        "type Row: package/one/window.py, package/two/window.py",
     ]
 
 
@@ -47,8 +47,11 @@ def test_an_alias_of_a_type_counts_as_a_class_does(tmp_path: Path) -> None:
     package = tmp_path / "package"
     plant(package, one="Key = tuple[str, str]\n", two="class Key:\n    pass\n", three="MOST = 3\n")
     plant(package, four="MOST = 4\nlog = None\nKey = str\n", five="log = None\n")
+    plant(package, six="if log:\n    _Key = bytes\n")
 
-    assert duplicates(package) == ["type Key: package/four.py, package/one.py, package/two.py"]
+    assert duplicates(package) == [
+        "type Key: package/four.py, package/one.py, package/six.py, package/two.py"
+    ]
 
 
 def test_channels_and_commands_are_named_after_what_they_give_access_to(tmp_path: Path) -> None:
