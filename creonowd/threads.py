@@ -184,7 +184,7 @@ async def _exit(manager: contextlib.AbstractContextManager[T], *raised: Any) -> 
 
 
 class LoopTurns:
-    """Lets tasks work on the event loop one after the other, so that nobody waits for a crowd.
+    """Lets tasks work on the event loop one after the other, so that none waits for many others.
 
     Between any two of them the loop serves everyone else. Up to `most` that are quick have a turn
     together: a turn of the loop takes 0.05 ms even where nobody else waits for one.

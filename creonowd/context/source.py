@@ -122,8 +122,9 @@ NOTHING = SourceResult()
 class Source(Protocol):
     """One place that text comes from, asked once per assembly.
 
-    Every source has `fetch`. One that knows more before it is asked says so by the other three, and
-    an assembly takes no task, no trip to the disk or nothing at all for it.
+    Every source has `fetch`. The other three save work: with `read_ahead` its files are read together
+    with those of others, with `fetch_now` it is asked without a task, and with `revision` it is not
+    asked again while its answer stays the same.
     """
 
     layer: Layer

@@ -522,8 +522,8 @@ def _blocks(
 ) -> tuple[tuple[Block, ...], tuple[Block, ...]]:
     """Cut a prompt at its break points, for providers that cache up to marked places.
 
-    The window is marked once what stands before it comes again: where passages change with every
-    call, to write it into the cache would cost a quarter more and nobody would read it.
+    The window is marked only if what stands before it was sent before. Where passages change with
+    every call nothing of it would be read from the cache again, and writing it costs a quarter more.
     """
     points = prompt.cache_break_points
     if not any(point.marked for point in points):

@@ -316,7 +316,7 @@ def without_thoughts(content: str, *, with_calls: bool = False) -> str:
 def _without_steps(content: str) -> str:
     """Remove thoughts up to the next label of a trace, such as `Action:`.
 
-    Without such a label nobody can see where a thought ends and the answer begins: the first line
+    Without such a label it is unknown where a thought ends and the answer begins: the first line
     goes if the reply is a trace, and the others stay.
     """
     if not _THOUGHT_WORD.search(content):

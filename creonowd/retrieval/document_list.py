@@ -266,7 +266,7 @@ class _IgnoreFiles:
 def _skip_unreadable() -> Generator[None]:
     """Pass over what is gone or may not be read.
 
-    Without descriptors nothing could be read: then nobody knows what is there, and OSError says so.
+    OSError if no descriptor is left: then nothing could be read, and what is there is unknown.
     """
     try:
         yield

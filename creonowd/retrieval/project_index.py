@@ -57,10 +57,10 @@ if TYPE_CHECKING:
     from creonowd.retrieval.loaded_index import IndexLoader, LoadedIndex
 
 # After a refresh, typing starts no other for so many times as long as the refresh took.
-REST_FACTOR = 20
+PAUSE_FACTOR = 20
 # What takes longer leaves much that is free.
 LONG_SECONDS = 0.1
-LEAST_REST_SECONDS = 1.0
+LEAST_PAUSE_SECONDS = 1.0
 
 # Nobody waits for a refresh of more documents.
 FEW = 64
@@ -71,11 +71,11 @@ LOADING_SECONDS = 1.0
 # A mark that no file has: what could not be read is tried again.
 UNREAD = "unread"
 
-# A thread that computes keeps all others waiting; short rests let assemblies through. There are
-# systems on which the shortest rest is long, so not every passage has one.
-REST_SECONDS = 0.0005
-PASSAGES_WITHOUT_REST = 256
-PASSAGES_PER_REST = 3
+# A thread that computes keeps all others waiting; short pauses let assemblies through. There are
+# systems on which the shortest pause is long, so there is not one after each passage.
+PAUSE_SECONDS = 0.0005
+PASSAGES_WITHOUT_PAUSE = 256
+PASSAGES_PER_PAUSE = 3
 
 KEPT_CHARACTERS = 8_000_000
 KEPT_RESULTS_BYTES = 16_000_000
@@ -135,7 +135,7 @@ class ProjectIndex:
         self._changes = self._indexed_changes = 0
         self._first_change = 0.0
         self._due, self._urgent, self._step = anyio.Event(), anyio.Event(), anyio.Event()
-        self._rest_seconds = 0.0
+        self._pause_seconds = 0.0
         self._threads = anyio.CapacityLimiter(math.inf)
         self._loader: IndexLoader | None = None
         # Both change at the same moment, from the thread that loads: rows belong to one index.
@@ -165,7 +165,7 @@ class ProjectIndex:
         self._urgent.set()
 
     def buffers_changed(self) -> None:
-        """Start a refresh after a rest, if what is open differs from what was indexed."""
+        """Start a refresh after a pause, if what is open differs from what was indexed."""
         if _marks(self._open_documents()) != self._indexed_marks:
             self._due.set()
 
@@ -265,7 +265,7 @@ class ProjectIndex:
             tasks.start_soon(_set_when_cancelled, stop)
             while True:
                 await self._due.wait()
-                with anyio.move_on_after(self._rest_seconds):
+                with anyio.move_on_after(self._pause_seconds):
                     await self._urgent.wait()
                 self._due, self._urgent = anyio.Event(), anyio.Event()
                 await self._refresh(stop)
@@ -286,7 +286,7 @@ class ProjectIndex:
             self.problem = type(error).__name__
             log.warning("retrieval_index_failed", error=self.problem)
         seconds = self._clock.monotonic() - started
-        self._rest_seconds = max(LEAST_REST_SECONDS, REST_FACTOR * seconds)
+        self._pause_seconds = max(LEAST_PAUSE_SECONDS, PAUSE_FACTOR * seconds)
         self._set_progress(IndexProgress())
 
     def _refresh_now(self, scope: "IndexScope", stop: Event) -> bool:
@@ -446,7 +446,7 @@ class _DaemonEndsError(Exception):
 
 
 class _Throttle:
-    """Lets a few passages through at once, more of them with rests."""
+    """Lets a few passages through at once, more of them with pauses."""
 
     def __init__(self, stop: Event) -> None:
         self._stop = stop
@@ -461,8 +461,8 @@ class _Throttle:
         """Return the passages one after the other, until stopped."""
         for passage in passages:
             self._count += 1
-            rests = self._count > PASSAGES_WITHOUT_REST and self._count % PASSAGES_PER_REST == 0
-            if self._stop.wait(REST_SECONDS if rests else 0):
+            pauses = self._count > PASSAGES_WITHOUT_PAUSE and self._count % PASSAGES_PER_PAUSE == 0
+            if self._stop.wait(PAUSE_SECONDS if pauses else 0):
                 raise _DaemonEndsError
             yield passage
 
@@ -537,7 +537,7 @@ class _OpenIndex:
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     ended: anyio.Event = field(default_factory=anyio.Event)
     watched: bool = False
-    rests: bool = False
+    watch_when_used: bool = False
 
 
 class Indexes:
@@ -574,8 +574,8 @@ class Indexes:
         """Return a project's index as it is now; it refreshes if anything may have changed."""
         opened = self._indexes.pop(project.project_id, None) or self._open(project)
         self._indexes[project.project_id] = opened
-        if opened.rests and self._tasks is not None:
-            opened.rests = False
+        if opened.watch_when_used and self._tasks is not None:
+            opened.watch_when_used = False
             self._tasks.start_soon(self._watch, project, opened)
         reported = opened.watched and not self._watcher.misses_changes(project.project_id)
         if opened.index.problem or (not reported and opened.index.is_current):
@@ -649,15 +649,15 @@ class Indexes:
             await self._watcher.subscribe(project, _listener(project.project_id), on_change)
             opened.watched = True
             opened.index.files_changed()
-        self._let_others_rest()
+        self._unwatch_others()
         if opened.ended.is_set():
             self._watcher.drop(_listener(project.project_id))
 
-    def _let_others_rest(self) -> None:
+    def _unwatch_others(self) -> None:
         """Stop watching the projects that were not used for longest, until they are used again."""
         watched = [(name, opened) for name, opened in self._indexes.items() if opened.watched]
         for name, opened in watched[:-MOST_WATCHED]:
-            opened.watched, opened.rests = False, True
+            opened.watched, opened.watch_when_used = False, True
             self._watcher.drop(_listener(name))
 
     def _database(self, project_id: str) -> Database:

@@ -195,7 +195,7 @@ class Nearness(Model, cache_hash=True):
 
 
 class CurrentDocument(Model):
-    """The document at hand as it is now, and the stretch of it that the query is made of."""
+    """The current document as it is now, and the stretch of it that the query is made of."""
 
     path: str
     text: str

@@ -48,7 +48,7 @@ MOST_NAMED = 5
 LONGEST_REF = 200
 LONGEST_WARNING = 300
 MOST_FAILURES = 3
-REST_SECONDS = 30.0
+PAUSE_SECONDS = 30.0
 
 # An answer with so many chunks is read in a thread.
 MANY_CHUNKS = 500
@@ -308,24 +308,24 @@ class HostSource(Source):
 
 
 class Breaker:
-    """Counts failures in a row; after too many it allows one question per rest."""
+    """Counts failures in a row; after too many it allows one question per pause."""
 
     def __init__(
-        self, most_failures: int = MOST_FAILURES, rest_seconds: float = REST_SECONDS
+        self, most_failures: int = MOST_FAILURES, pause_seconds: float = PAUSE_SECONDS
     ) -> None:
         self._most_failures = most_failures
-        self._rest_seconds = rest_seconds
+        self._pause_seconds = pause_seconds
         self._failures = 0
-        self._rest_end = 0.0
+        self._pause_end = 0.0
         self.reason = ""
 
     def allows(self, now: float) -> bool:
-        """Return whether to ask; the first question after a rest begins another rest."""
+        """Return whether to ask; the first question after a pause begins another."""
         if not self.is_open:
             return True
-        if now < self._rest_end:
+        if now < self._pause_end:
             return False
-        self._rest_end = now + self._rest_seconds
+        self._pause_end = now + self._pause_seconds
         return True
 
     @property
@@ -338,11 +338,11 @@ class Breaker:
         self._failures = 0
 
     def count_failure(self, now: float, reason: str) -> bool:
-        """Count a failure and return whether it begins the rest."""
+        """Count a failure and return whether it begins the pause."""
         self._failures += 1
         self.reason = reason
         if self.is_open:
-            self._rest_end = now + self._rest_seconds
+            self._pause_end = now + self._pause_seconds
         return self._failures == self._most_failures
 
 

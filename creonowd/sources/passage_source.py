@@ -233,7 +233,7 @@ class SearchedPassages(_SearchTexts):
         own = range(0) if current is None else loaded.rows_in(current.path)
         own_texts = self._get_texts(rows[row].id for row, _ in self._matches if row in own)
         if own_texts is None:
-            # Most of what will be chosen is among the best: one trip for both.
+            # Most of what will be chosen is among the best: one read serves for both.
             likely = [rows[row].id for row, _ in self._matches[: self._limit] if row not in own]
             self.missing += [number for number in likely if self._is_missing(number)]
             return None

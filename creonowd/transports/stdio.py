@@ -261,7 +261,7 @@ class OutputHandler(Protocol):
         ...
 
     def output_lost(self) -> None:
-        """Handle that nobody reads any more."""
+        """Handle that the other end has been closed."""
         ...
 
 

@@ -192,7 +192,7 @@ def test_no_chunk_can_break_the_reading(chunk: Any):
 
 
 def failing(times: int) -> Breaker:
-    breaker = Breaker(most_failures=3, rest_seconds=30)
+    breaker = Breaker(most_failures=3, pause_seconds=30)
     for _ in range(times):
         breaker.count_failure(100.0, "timeout")
     return breaker
