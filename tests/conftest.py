@@ -11,6 +11,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+import structlog
 from hypothesis import settings
 
 from creonowd.daemon.build import build
@@ -19,6 +20,8 @@ from creonowd.retrieval import loaded_index
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from testing.clients import Client, in_memory, refuse_undeclared_errors
+from testing.logs import LogLines
+from testing.novels import Novel, make_novel
 
 settings.register_profile("creonowd", deadline=None, max_examples=50)
 settings.register_profile("long", deadline=None, max_examples=1000)
@@ -86,3 +89,16 @@ def session(server: Server, client: Client) -> Session:
     """What a handler gets for a request of `client`."""
     (connection,) = server.connections
     return server.host.session(connection)
+
+
+@pytest.fixture
+async def novel(client: Client, tmp_path: Path) -> Novel:
+    """A fresh project with nothing in it."""
+    return await make_novel(client, tmp_path / "红楼梦", {})
+
+
+@pytest.fixture
+def logged() -> Generator[LogLines]:
+    """The log lines of this test, before they are rendered."""
+    with structlog.testing.capture_logs() as lines:
+        yield lines
