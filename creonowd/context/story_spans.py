@@ -285,7 +285,8 @@ def split_stages(text: str) -> tuple[str, tuple[Stage, ...]]:
     stages: list[tuple[Stage, list[str]]] = []
     level, fenced = 0, False
     for line in text.splitlines(keepends=True):
-        fenced ^= _FENCE.match(line) is not None
+        if _FENCE.match(line):
+            fenced = not fenced
         heading = None if fenced else _HEADING.match(line.rstrip("\r\n"))
         if heading is not None and (level == 0 or len(heading[1]) <= level):
             stage = _stage_of(heading[2])
