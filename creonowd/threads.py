@@ -96,6 +96,8 @@ def check_stopped() -> None:
     for the largest input is such work. Only a thread of `anyio.to_thread` works for a task: on the
     event loop, or in another thread, it does nothing.
     """
+    if threading.current_thread() is threading.main_thread():
+        return
     with contextlib.suppress(NoEventLoopError):
         from_thread.check_cancelled()
 

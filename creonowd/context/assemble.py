@@ -30,6 +30,7 @@ from creonowd.context.candidates import (
     drop_unread,
     guard_characters,
     guard_lengths,
+    hosted_tokens,
     join,
     of_layer,
     redact_fragments,
@@ -62,6 +63,7 @@ from creonowd.context.source import (
     wanted_sources,
 )
 from creonowd.context.stable_prefix import (
+    NOT_MENTIONED,
     PreparedRules,
     PreparedSettings,
     RedactedRules,
@@ -70,8 +72,7 @@ from creonowd.context.stable_prefix import (
     SystemPromptInput,
     count_rules,
     count_settings,
-    mention_counts,
-    mentioned_entities,
+    entity_mentions,
     redact_rules,
     redact_settings,
     system_prompt,
@@ -400,7 +401,7 @@ def count_chunks(chunks: RankedChunks | RedactedChunks, tools: TextTools) -> Ran
         return chunks
     units = _count_batches(chunks.batches, tools)
     ranked = RankedChunks(units)
-    if _hosted_tokens(units) <= MAX_INPUT_TOKENS:
+    if ranked.hosted_tokens <= MAX_INPUT_TOKENS:
         tools.memory.chunks.put(chunks.key, ranked)
     return ranked
 
@@ -430,9 +431,9 @@ def guard(
     """Refuse more than 64 000 tokens of rules, pinned text and what hosts sent."""
     user = counted.user
     tokens = counted.rules.before_tokens + user.pinned.tokens
-    tokens += _hosted_tokens(user.chunks.units) + _hosted_tokens(user.notes)
+    tokens += user.chunks.hosted_tokens + hosted_tokens(user.notes)
     if any(fragment.hosted for fragment in gathered.fragments[Layer.SETTINGS]):
-        tokens += _hosted_tokens(counted.settings.units)
+        tokens += hosted_tokens(counted.settings.units)
     if tokens > MAX_INPUT_TOKENS:
         rules = gathered.fragments[Layer.RULES]
         refuse_input([*rules, *_sent_fragments(plan, gathered)], tools)
@@ -443,22 +444,18 @@ def trim(
 ) -> TrimmedPrompt:
     """Decide what is kept: first of the system prompt, then, in the room left, of the rest."""
     rules = counted.rules
-    mentioned: frozenset[str] = frozenset()
-    often: tuple[tuple[str, int], ...] = ()
+    mentions = NOT_MENTIONED
     earlier: tuple[tuple[str, int], ...] = ()
     if plan.document is not None and rules.tokens > plan.allowances.rules_line:
-        tools.spend(len(plan.document.text) // 16)
-        mentions = tools.memory.mentions
-        mentioned = mentioned_entities(rules.entities, plan.document.text, mentions)
-        often = mention_counts(rules.entities, plan.document.text, mentions)
+        mentions = entity_mentions(rules.entities, plan.document.text, tools)
         earlier = gathered.earlier
     given = SystemPromptInput(
         rules=gathered.fragments[Layer.RULES],
         settings=gathered.fragments[Layer.SETTINGS],
         left_out=tuple(item for item in gathered.left_out if item.layer in STABLE),
         allowances=plan.allowances,
-        mentioned=mentioned,
-        often=often,
+        mentioned=mentions.mentioned,
+        often=mentions.often,
         earlier=earlier,
         states=gathered.states,
     )
@@ -608,18 +605,14 @@ def _redact_batches(fragments: Sequence[Fragment], tools: TextTools) -> list[Red
 def _count_batches(batches: Iterable[RedactedFragments], tools: TextTools) -> list[Unit]:
     """Count batch by batch, and stop when `guard` has enough to refuse."""
     units: list[Unit] = []
-    hosted_tokens = 0
+    hosted = 0
     for batch in batches:
         counted = count_fragments(batch, tools)
         units += counted
-        hosted_tokens += _hosted_tokens(counted)
-        if hosted_tokens > MAX_INPUT_TOKENS:
+        hosted += hosted_tokens(counted)
+        if hosted > MAX_INPUT_TOKENS:
             break
     return units
-
-
-def _hosted_tokens(units: Iterable[Unit]) -> int:
-    return sum(unit.before_tokens for unit in units if unit.fragment.hosted)
 
 
 def prompt_places(

@@ -229,6 +229,11 @@ def _make_unit(uncounted: UncountedUnit, before_tokens: int, tools: TextTools) -
     )
 
 
+def hosted_tokens(units: Iterable[Unit]) -> int:
+    """Add up the tokens of what hosts sent, before anything was cut."""
+    return sum([unit.before_tokens for unit in units if unit.fragment.hosted])
+
+
 def head_within(text: str, limit: int, least: int | None = None) -> int:
     """Return where to cut a text to at most `limit` code points.
 

@@ -13,9 +13,11 @@ from creonowd.context.fragment import Caution, Layer, Omission, Span
 from creonowd.context.language import CHINESE, ManuscriptLanguage, PromptFrame
 from creonowd.context.story_order import Story, StoryDocument, StoryPlace
 from creonowd.errors import WarningCode, Wording
+from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.text import count_line_ends
 from creonowd.tokens.boundaries import (
+    CONTEXT,
     grapheme_ceiling,
     grapheme_floor,
     is_abbreviation,
@@ -36,6 +38,7 @@ CHUNK_LIMIT = 200
 MOST_SUMMARIES = 3
 EVERYTHING = "all"
 LONGEST_SENTENCE = 200
+KEPT_CHARACTERS = 2_000_000
 STEPS = 4
 # What the story so far may take of the budget, or of the skill's target if that is less.
 SYNOPSIS_PERCENT = 15
@@ -47,6 +50,7 @@ FAR_CHAPTERS, NEAR_CHAPTERS = 0, 1
 PLACES = ("text", "selection", "instruction", "title")
 
 _BLANK = re.compile(r"\n[^\S\n]*(?=\n)")
+_NO_BLANK = re.compile(r"\S")
 _PLACE = re.compile(r"\{\{\s*([^{}\s]*)\s*\}\}")
 
 
@@ -403,21 +407,43 @@ class LastSentences(NamedTuple):
     late: tuple[str, ...] = ()
 
 
+class WholeSentences(NamedTuple):
+    """The sentences of a stretch of text, each once, and where the last of them ends."""
+
+    sentences: tuple[str, ...]
+    end: int
+
+
+_whole_sentences: Memo[tuple[str, int, int], WholeSentences] = Memo(
+    KEPT_CHARACTERS, lambda key, _found: 1000 + 2 * len(key[0])
+)
+
+
 def last_sentences(text: str, end: int, cursor: int) -> LastSentences:
     """Return the sentences that end before the query's end, and those between it and the cursor.
 
     An unfinished one does not ask yet: it would ask something else with every letter.
     """
-    start = max(0, end - REACH)
-    firm: dict[str, None] = {}
-    late: dict[str, None] = {}
-    begin = start
-    before = text[:cursor]
-    stops = (at for at in sentences(before, start, cursor) if not is_abbreviation(before, at))
-    blanks = (match.start() for match in _BLANK.finditer(before, start))
+    first = max(0, end - REACH - CONTEXT)
+    before = text[first:cursor]
+    start, end = max(0, end - REACH) - first, end - first
+    # What ends up to `end` depends on nothing behind the next visible character.
+    seen = _NO_BLANK.search(before, end)
+    read = before if seen is None else before[: seen.end()]
+    firm = _whole_sentences.get((read, start, end), lambda: _sentences_in(read, start, end))
+    late = _sentences_in(before, end, len(before), firm.end).sentences
+    return LastSentences(firm.sentences, tuple(one for one in late if one not in firm.sentences))
+
+
+def _sentences_in(text: str, start: int, end: int, begin: int | None = None) -> WholeSentences:
+    """Return the sentences that end in `(start, end]`; the first begins at `begin`, or `start`."""
+    found: dict[str, None] = {}
+    begin = start if begin is None else begin
+    stops = (at for at in sentences(text, start, end) if not is_abbreviation(text, at))
+    blanks = (match.start() for match in _BLANK.finditer(text, start) if match.start() <= end)
     for stop in sorted({*stops, *blanks}):
         sentence = text[max(begin, stop - LONGEST_SENTENCE) : stop].strip()
         begin = stop
         if sentence:
-            (firm if stop <= end else late)[sentence] = None
-    return LastSentences(tuple(firm), tuple(one for one in late if one not in firm))
+            found[sentence] = None
+    return WholeSentences(tuple(found), begin)

@@ -195,6 +195,32 @@ def reading_order(fragments: Iterable[Fragment]) -> list[Fragment]:
     return sorted(fragments, key=_reading_key)
 
 
+class EntityMentions(NamedTuple):
+    """Which entities a document mentions, by `source_ref`, and how often, by fourfold."""
+
+    mentioned: frozenset[str] = frozenset()
+    often: tuple[tuple[str, int], ...] = ()
+
+
+NOT_MENTIONED = EntityMentions()
+
+
+def entity_mentions(
+    entities: tuple[Fragment, ...], document: str, tools: TextTools
+) -> EntityMentions:
+    """Return which entities a document mentions, and how often; found once for a text."""
+    mentions = tools.memory.mentions
+
+    def find() -> EntityMentions:
+        tools.spend(len(document) // 16)
+        return EntityMentions(
+            mentioned_entities(entities, document, mentions),
+            mention_counts(entities, document, mentions),
+        )
+
+    return tools.memory.mentioned.get((entities, document), find)
+
+
 def mentioned_entities(
     entities: Sequence[Fragment], document: str, mentions: Mentions
 ) -> frozenset[str]:

@@ -323,7 +323,8 @@ class Memory:
     """What a daemon keeps between assemblies; every part is bounded.
 
     `units` are fragments made ready, `layers` whole layers made ready and whole system prompts,
-    `chunks` what was retrieved together; `answers` are those of sources that come again.
+    `chunks` what was retrieved together; `answers` are those of sources that come again. `mentioned`
+    says which entities a document mentions.
     """
 
     def __init__(self, characters: int = 8_000_000) -> None:
@@ -336,6 +337,7 @@ class Memory:
         self.chunks: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
         self.answers = KnownAnswers(characters)
         self.mentions = Mentions(characters // 2)
+        self.mentioned: Memo[tuple[object, str], Any] = Memo(characters // 4, _weigh_mentioned)
 
 
 def _is_small(text: str) -> bool:
@@ -348,6 +350,10 @@ def _weigh_redacted(text: str, redacted: RedactedText) -> int:
 
 def _weigh_count(key: CountKey, _count: object) -> int:
     return ENTRY_WEIGHT + len(key[1])
+
+
+def _weigh_mentioned(key: tuple[object, str], _found: object) -> int:
+    return 2000 + len(key[1])
 
 
 def _weigh_value(_key: Any, value: Cacheable) -> int:

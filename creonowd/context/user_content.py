@@ -6,7 +6,7 @@ it. The selection, the additional input and the task never leave.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple, NoReturn
 
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from creonowd.context.candidates import (
     Decision,
     Unit,
     drop,
+    hosted_tokens,
     keep,
     keep_part,
     layer_tokens,
@@ -112,8 +113,6 @@ class UserContentInput(NamedTuple):
     previous: Unit | None = None
 
 
-# A chunk by its index, the step that leaves it out (None keeps it), and how many tokens are missing.
-_ChunkRow = tuple[int, Rule | None, int | None]
 # The chunks that may be kept, and those that may not with the step that says so.
 _ChunkChoice = tuple[list[int], list[tuple[int, Rule]]]
 
@@ -478,6 +477,20 @@ def _chunk_key(unit: Unit) -> tuple[object, ...]:
     return (not unit.fragment.pinned, unit.fragment.late, *rank_key(unit.fragment))
 
 
+class _ChosenChunks(NamedTuple):
+    """The chunks, by index, that are kept, in the parts that stand one after the other, and the rest.
+
+    `left_out` are those of `asked` that did not fit into `room`.
+    """
+
+    in_order: Sequence[int]
+    late: Sequence[int]
+    left_out: Sequence[int]
+    asked: Sequence[int]
+    room: int
+    behind: Sequence[int] = ()
+
+
 class RankedChunks:
     """Chunks, best first, with the decisions on them that were made before.
 
@@ -487,17 +500,15 @@ class RankedChunks:
     def __init__(self, units: Iterable[Unit]) -> None:
         self.units = tuple(sorted(units, key=_chunk_key))
         self.tokens = sum(unit.tokens for unit in self.units)
+        self.hosted_tokens = hosted_tokens(self.units)
         keys = [reading_key(unit.fragment) for unit in self.units]
         order = sorted(range(len(keys)), key=keys.__getitem__)
-        self._place = {index: place for place, index in enumerate(order)}
+        self._place = sorted(range(len(order)), key=order.__getitem__)
         self._with_span = [n for n, unit in enumerate(self.units) if unit.fragment.span is not None]
         self._tokens = [unit.tokens for unit in self.units]
+        self._fewest_tokens = min(self._tokens, default=0)
         self.pinned_tokens = sum(one.tokens for one in self.units if one.fragment.pinned)
         self._late = frozenset(n for n, unit in enumerate(self.units) if unit.fragment.late)
-        # What the size limit left nothing of is not shown, even where it fits.
-        self._blank = frozenset(
-            n for n, unit in enumerate(self.units) if unit.oversized and not unit.rendered
-        )
         all_chunks = self._without_duplicates(range(len(self.units)), set())
         self._last: tuple[frozenset[int], _ChunkChoice] = (frozenset(), all_chunks)
         self._kept: dict[int, Decision] = {}
@@ -511,8 +522,8 @@ class RankedChunks:
     def kept_tokens(self, room: int, window: Span | None) -> int:
         """Return the tokens of what `trim` keeps."""
         candidates, _ = self._candidates(window)
-        parts = self._choose(candidates, RetrievedRoom(room), room)
-        return sum(self._tokens[row[0]] for rows in parts for row in self._kept_rows(rows))
+        chosen = self._choose(candidates, room, room)
+        return self._tokens_of(*chosen.in_order, *chosen.late, *chosen.behind)
 
     def trim(
         self, room: RetrievedRoom, window: Span | None, firm: int | None = None
@@ -523,20 +534,29 @@ class RankedChunks:
         duplicate. `firm` is how much of the room does not change with the cursor, by default all.
         """
         candidates, rejected = self._candidates(window)
-        parts = self._choose(candidates, room, room.tokens if firm is None else firm)
-        parts[0].extend((index, rule, None) for index, rule in rejected)
-        place = self._place
-        return tuple(
-            [
-                self._decide(row)
-                for part in parts
-                for row in sorted(part, key=lambda row: place[row[0]])
-            ]
-        )
+        chosen = self._choose(candidates, room.tokens, room.tokens if firm is None else firm)
+        left_out = self._leave_out(chosen, room.rule)
+        left_out |= {index: self._drop(index, rule) for index, rule in rejected}
+        place = self._place.__getitem__
+        first = sorted([*chosen.in_order, *left_out], key=place)
+        rest = (*sorted(chosen.late, key=place), *sorted(chosen.behind, key=place))
+        return tuple([left_out.get(index) or self._keep(index) for index in (*first, *rest)])
 
-    def _choose(
-        self, candidates: Sequence[int], room: RetrievedRoom, firm: int
-    ) -> tuple[list[_ChunkRow], ...]:
+    def _leave_out(self, chosen: "_ChosenChunks", rule: Rule) -> dict[int, Decision]:
+        """Return the decisions on the chunks that did not fit.
+
+        One is sure to fit only where everything that ranks above it does; what the skill's target
+        leaves out no larger budget brings back.
+        """
+        if rule is not Rule.SCORE:
+            return {index: self._drop(index, rule) for index in chosen.left_out}
+        wanted = accumulate([self._tokens[index] for index in chosen.asked])
+        up_to = dict(zip(chosen.asked, wanted, strict=True))
+        return {
+            index: self._drop(index, rule, up_to[index] - chosen.room) for index in chosen.left_out
+        }
+
+    def _choose(self, candidates: Sequence[int], room: int, firm: int) -> "_ChosenChunks":
         """Return what is kept and left out, in the parts that stand one after the other.
 
         Answers to single sentences have a room of their own, behind all other chunks: they change
@@ -547,17 +567,17 @@ class RankedChunks:
         if not answers:
             return self._fill(candidates, room, firm)
         early = [index for index in candidates if index not in self._late]
-        unpinned = max(0, room.tokens - self.pinned_tokens)
-        kept_free = max(unpinned // LATE_SHARE, min(unpinned, LATE_TOKENS))
-        less = room._replace(tokens=room.tokens - kept_free)
-        first, late = self._fill(early, less, min(firm, less.tokens))
-        in_order = self._kept_rows(first)
-        again = [row[0] for row in self._left_out_rows(first)]
-        left = room.tokens - sum(self._tokens[row[0]] for row in (*in_order, *late))
-        filled = self._fill([*answers, *again], room._replace(tokens=left), left)
-        behind = [row for rows in filled for row in self._kept_rows(rows)]
-        in_order += [row for rows in filled for row in self._left_out_rows(rows)]
-        return in_order, late, behind
+        unpinned = max(0, room - self.pinned_tokens)
+        less = room - max(unpinned // LATE_SHARE, min(unpinned, LATE_TOKENS))
+        first = self._fill(early, less, min(firm, less))
+        left = room - self._tokens_of(*first.in_order, *first.late)
+        again = self._fill([*answers, *first.left_out], left, left)
+        return again._replace(
+            in_order=first.in_order, late=first.late, behind=[*again.in_order, *again.late]
+        )
+
+    def _tokens_of(self, *indexes: int) -> int:
+        return sum([self._tokens[index] for index in indexes])
 
     def _candidates(self, window: Span | None) -> _ChunkChoice:
         units = self.units
@@ -584,44 +604,31 @@ class RankedChunks:
             seen.add(text)
         return candidates, rejected
 
-    def _fill(
-        self, candidates: Sequence[int], room: RetrievedRoom, firm: int
-    ) -> tuple[list[_ChunkRow], list[_ChunkRow]]:
-        """Keep every chunk that still fits; return apart those kept after one did not.
+    def _fill(self, candidates: Sequence[int], room: int, firm: int) -> "_ChosenChunks":
+        """Keep every chunk that still fits; those kept after one did not are `late`.
 
         They fill a gap, and stand behind all others: as the gap changes with the cursor, other
         chunks fill it, and what stands before them stays where it is.
         """
-        in_order: list[_ChunkRow] = []
-        late: list[_ChunkRow] = []
-        left, wanted = room.tokens, 0
+        in_order: list[int] = []
+        late: list[int] = []
+        left_out: list[int] = []
+        left, wanted = room, 0
         has_gap = False
-        for index in candidates:
+        for number, index in enumerate(candidates):
+            if left < self._fewest_tokens:
+                left_out += candidates[number:]
+                break
             tokens = self._tokens[index]
             wanted += tokens
             has_gap = has_gap or wanted > firm
             if tokens <= left:
-                (late if has_gap else in_order).append((index, None, None))
+                (late if has_gap else in_order).append(index)
                 left -= tokens
             else:
-                # It is sure to fit only where everything that ranks above it does; what the
-                # skill's target leaves out no larger budget brings back.
-                missing = wanted - room.tokens if room.rule is Rule.SCORE else None
-                in_order.append((index, room.rule, missing))
+                left_out.append(index)
                 has_gap = True
-        return in_order, late
-
-    def _kept_rows(self, rows: Iterable[_ChunkRow]) -> list[_ChunkRow]:
-        blank = self._blank
-        return [row for row in rows if row[1] is None and row[0] not in blank]
-
-    def _left_out_rows(self, rows: Iterable[_ChunkRow]) -> list[_ChunkRow]:
-        blank = self._blank
-        return [row for row in rows if row[1] is not None or row[0] in blank]
-
-    def _decide(self, row: _ChunkRow) -> Decision:
-        index, rule, missing = row
-        return self._keep(index) if rule is None else self._drop(index, rule, missing)
+        return _ChosenChunks(in_order, late, left_out, candidates, room)
 
     def _keep(self, index: int) -> Decision:
         if index not in self._kept:

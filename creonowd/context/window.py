@@ -398,7 +398,8 @@ class TextBefore(NamedTuple):
 class TextAfter(NamedTuple):
     """The text after the cursor, behind its heading, up to the offset `limit`.
 
-    `tokens` keeps what was counted up to an offset.
+    `tokens` keeps what was counted up to an offset, `paragraphs` where those between two offsets
+    begin.
     """
 
     counted: CountedText
@@ -406,6 +407,7 @@ class TextAfter(NamedTuple):
     heading: str
     limit: int
     tokens: dict[int, int]
+    paragraphs: dict[tuple[int, int], list[int]]
 
     @property
     def text(self) -> str:
@@ -489,7 +491,7 @@ def surroundings_of(plan: Plan, manuscript: Manuscript, tools: TextTools) -> Sur
     before = read_before(manuscript, start, floor, most, tools)
     title = tools.frame.heading_after(ref)
     counted = read_after(manuscript, end, ceiling, most, tools, heading=title)
-    after = TextAfter(counted, end, title, len(counted.text), {})
+    after = TextAfter(counted, end, title, len(counted.text), {}, {})
     if around is not None:
         limit = head_within(after.text, around, least=around - plan.step)
         after = after._replace(limit=len(title) + limit)
@@ -687,7 +689,7 @@ def show_after(after: TextAfter, room: int, least: int, tools: TextTools) -> Sid
     ends = [end for end in (*counted.borders[1:], len(counted.text)) if end < after.limit]
     fitting = _last_fitting(after, ends, room, tools)
     beyond = min(after.limit, counted.border_after(fitting))
-    finer = list(paragraphs(counted.text, max(fitting, len(after.heading)), beyond))
+    finer = _paragraphs_between(after, max(fitting, len(after.heading)), beyond)
     fitting = _last_fitting(after, finer, room, tools) or fitting
     end = fitting if fitting and counted.text[fitting - 1] == "\n" else len(after.heading)
     text = counted.text[len(after.heading) : beyond]
@@ -707,6 +709,14 @@ def show_after(after: TextAfter, room: int, least: int, tools: TextTools) -> Sid
             break
         end = len(after.heading) + kept.at
     return _side_to(after, end, tools)
+
+
+def _paragraphs_between(after: TextAfter, start: int, end: int) -> list[int]:
+    """Return where the paragraphs in `(start, end]` begin."""
+    found = after.paragraphs.get((start, end))
+    if found is None:
+        found = after.paragraphs[start, end] = list(paragraphs(after.counted.text, start, end))
+    return found
 
 
 def _last_fitting(after: TextAfter, ends: list[int], room: int, tools: TextTools) -> int:
