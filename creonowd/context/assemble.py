@@ -52,7 +52,7 @@ from creonowd.context.fragment import (
     caution,
 )
 from creonowd.context.language import title
-from creonowd.context.plan import Plan, Summary, previous_start, shows_document
+from creonowd.context.plan import Document, Plan, Summary, previous_start, shows_document
 from creonowd.context.source import (
     Failure,
     Source,
@@ -98,7 +98,7 @@ from creonowd.context.user_content import (
 from creonowd.context.window import Manuscript, Surroundings, surroundings_of
 from creonowd.errors import WarningCode, Wording
 from creonowd.model import Model
-from creonowd.text import count_line_ends, file_stem
+from creonowd.text import count_line_ends
 from creonowd.tokens.boundaries import LINE_START
 from creonowd.tokens.tokenizer import ByteTokenizer, PendingCounts
 
@@ -409,8 +409,17 @@ def count_chunks(chunks: RankedChunks | RedactedChunks, tools: TextTools) -> Ran
 def _previous(plan: Plan, tools: TextTools) -> Unit | None:
     """Return the end of the chapter before, as much of it as the window lacks."""
     previous, start = plan.previous, previous_start(plan)
-    if previous is None or not previous.text[start:].strip():
+    if previous is None:
         return None
+    key = ("previous", tools.key, previous, start)
+    unit: Unit | None = tools.memory.layers.peek(key)
+    if unit is None and previous.text[start:].strip():
+        unit = _read_previous(previous, start, tools)
+        tools.memory.layers.put(key, unit)
+    return unit
+
+
+def _read_previous(previous: Document, start: int, tools: TextTools) -> Unit:
     end, above = len(previous.text.rstrip()), len(previous.front_matter)
     first = previous.first_line + count_line_ends(previous.text[:start])
     last = previous.first_line + count_line_ends(previous.text[:end])
@@ -486,18 +495,33 @@ def summarise(
     """Add up the outcome of each layer, with the candidates that could not be read."""
     left_out = (item for item in (*gathered.left_out, *plan.left_out) if item.layer in DYNAMIC)
     unread = drop_unread(left_out, tools)
-    user = trimmed.user
-    outcomes = {
-        Layer.RULES: trimmed.system_prompt.rules,
-        Layer.SETTINGS: trimmed.system_prompt.settings,
-        Layer.RETRIEVED: summarise_layer((*user.retrieved, *of_layer(Layer.RETRIEVED, unread))),
-        Layer.IMMEDIATE: summarise_layer((*user.immediate, *of_layer(Layer.IMMEDIATE, unread))),
-    }
     untimely = _drop_untimely(gathered.untimely, tools)
-    return outcomes | {
-        layer: summarise_layer((*outcomes[layer].decisions, *of_layer(layer, untimely)))
-        for layer in {decision.evidence.layer for decision in untimely}
+    user, stable = trimmed.user, trimmed.system_prompt
+    outcomes = {
+        Layer.RULES: stable.rules,
+        Layer.SETTINGS: stable.settings,
+        Layer.RETRIEVED: _recall_outcome(
+            (*user.retrieved, *of_layer(Layer.RETRIEVED, (*unread, *untimely))), tools
+        ),
+        Layer.IMMEDIATE: summarise_layer(
+            (*user.immediate, *of_layer(Layer.IMMEDIATE, (*unread, *untimely)))
+        ),
     }
+    for layer in STABLE:
+        if added := of_layer(layer, untimely):
+            outcomes[layer] = _recall_outcome((*outcomes[layer].decisions, *added), tools)
+    return outcomes
+
+
+def _recall_outcome(decisions: tuple[Decision, ...], tools: TextTools) -> LayerOutcome:
+    """Add up the decisions on a layer, unless the very same evidence was added up before."""
+    key = tuple([id(decision.evidence) for decision in decisions])
+    known: LayerOutcome | None = tools.memory.outcomes.peek(key)
+    if known is not None:
+        return replace(known, decisions=decisions)
+    outcome = summarise_layer(decisions)
+    tools.memory.outcomes.put(key, replace(outcome, decisions=()))
+    return outcome
 
 
 class UntimelyDecisions(NamedTuple):
@@ -544,7 +568,7 @@ def _warnings(
             )
     rules, retrieved = layers[Layer.RULES], layers[Layer.RETRIEVED]
     if trimmed.system_prompt.rules_over:
-        yield _rules_over(trimmed.system_prompt.rules)
+        yield _rules_over(trimmed.system_prompt)
     if Rule.CONSTRAINT_LIMIT in rules.rules:
         yield Caution(code=WarningCode.CONTEXT_CONSTRAINT_LIMIT, layer=Layer.RULES)
     if Rule.CHUNK_LIMIT in retrieved.rules:
@@ -558,15 +582,9 @@ def _warnings(
             yield _minimum_unmet(layer, outcome.tokens, minimum)
 
 
-def _rules_over(rules: LayerOutcome) -> Caution:
+def _rules_over(stable: SystemPrompt) -> Caution:
     """Warn that rules are over their line, and name whoever is mentioned and left out all the same."""
-    lost = [
-        next(iter(decision.fragment.names), file_stem(decision.evidence.source_ref))
-        for decision in rules.decisions
-        if decision.kind is FragmentKind.ENTITY
-        and not decision.is_kept
-        and decision.evidence.rule is Rule.RULES_LINE
-    ]
+    lost = stable.lost
     if not lost:
         return Caution(code=WarningCode.CONTEXT_RULES_OVERBUDGET, layer=Layer.RULES)
     return Caution(
@@ -620,8 +638,8 @@ def prompt_places(
 ) -> Iterator[PromptPlace]:
     """Return where parts that change at different times meet, in the order of the prompt."""
     rules, prompt = system_prompt.up_to_rules, system_prompt.prompt
-    yield PromptPlace("rules", system_prompt.rules_hash, _size(rules.text), rules.tokens)
-    size, tokens = _size(prompt.text), prompt.tokens
+    yield PromptPlace("rules", system_prompt.rules_hash, system_prompt.rules_bytes, rules.tokens)
+    size, tokens = system_prompt.bytes, prompt.tokens
     yield PromptPlace("systemPrompt", system_prompt.hash, size, tokens)
     hasher = system_prompt.hasher.copy()
     for after, text, cost in _parts(user, tools):

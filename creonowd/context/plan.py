@@ -200,7 +200,7 @@ class SkillNeeds(Model):
     summaries: tuple[Summary, ...] = ()
 
 
-class Document(Model):
+class Document(Model, cache_hash=True):
     """A document and where its author is in it.
 
     `front_matter` stands above the text in its file and is no part of the prompt; positions are

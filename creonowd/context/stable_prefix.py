@@ -62,6 +62,7 @@ from creonowd.context.plan import minimum_step
 from creonowd.context.text_tools import TextTools
 from creonowd.memo import Memo
 from creonowd.model import Model
+from creonowd.text import file_stem
 from creonowd.tokens.boundaries import paragraphs
 from creonowd.tokens.tokenizer import PendingCounts
 
@@ -394,7 +395,8 @@ class SystemPromptInput(Model, cache_hash=True):
 class SystemPrompt(Model):
     """The system prompt and its hash, where Rules end in it, and the outcome of both layers.
 
-    `ranking` is that of the people in Rules. `hasher` has read the prompt; a copy of it goes on to
+    `ranking` is that of the people in Rules; `lost` are those whom the document mentions and who
+    are left out all the same. `bytes` and `rules_bytes` are the sizes in UTF-8. `hasher` has read the prompt; a copy of it goes on to
     hash what follows. `encoded` is what a reply repeats of it. `weight` is about how many
     characters it takes to keep this and its input.
     """
@@ -404,9 +406,12 @@ class SystemPrompt(Model):
     hasher: Any
     up_to_rules: Rendered
     rules_hash: str
+    bytes: int
+    rules_bytes: int
     rules: LayerOutcome
     settings: LayerOutcome
     rules_over: bool
+    lost: tuple[str, ...]
     ranking: EntityRanking
     digest: PrefixDigest
     encoded: EncodedPart
@@ -467,7 +472,8 @@ def _make_system_prompt(
         render_text(tools.frame.closing, tools),
     ]
     prompt = join([up_to_rules, *after_rules])
-    hasher = sha256(prompt.text.encode())
+    data, rules_data = prompt.text.encode(), up_to_rules.text.encode()
+    hasher = sha256(data)
     unread = drop_unread(given.left_out, tools)
     rules_outcome = summarise_layer((*trimmed.decisions, *of_layer(Layer.RULES, unread)))
     settings_outcome = summarise_layer((*kept_settings, *of_layer(Layer.SETTINGS, unread)))
@@ -477,10 +483,19 @@ def _make_system_prompt(
         hash=hasher.hexdigest(),
         hasher=hasher,
         up_to_rules=up_to_rules,
-        rules_hash=sha256(up_to_rules.text.encode()).hexdigest(),
+        rules_hash=sha256(rules_data).hexdigest(),
+        bytes=len(data),
+        rules_bytes=len(rules_data),
         rules=rules_outcome,
         settings=settings_outcome,
         rules_over=trimmed.over_line,
+        lost=tuple(
+            next(iter(decision.fragment.names), file_stem(decision.evidence.source_ref))
+            for decision in trimmed.decisions
+            if decision.kind is FragmentKind.ENTITY
+            and not decision.is_kept
+            and decision.evidence.rule is Rule.RULES_LINE
+        ),
         ranking=ranking,
         digest=digest_of(
             hasher.hexdigest(),

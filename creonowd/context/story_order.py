@@ -308,7 +308,7 @@ class StoryHeading(NamedTuple):
     at: int
 
 
-class StoryDocument(Model):
+class StoryDocument(Model, cache_hash=True):
     """A document of the project; `length` counts the code points below its front matter.
 
     `order` is what its front matter says: a number, `outside`, or something that makes no sense.

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple, Protocol
 
 from creonowd.context.language import CHINESE, PromptFrame
@@ -17,12 +17,15 @@ from creonowd.errors import library_errors
 from creonowd.memo import Memo
 from creonowd.redaction import PLACEHOLDER, Redacted, RedactionEvidence, SecretSpan
 from creonowd.text import well_formed
-from creonowd.tokens.boundaries import LONG, SHORT, additive_parts
+from creonowd.tokens.boundaries import LONG, SHORT, additive_parts, additive_points
 from creonowd.tokens.tokenizer import BoundTokenizer, PendingCounts, Tokenizer
 
 ENTRY_WEIGHT = 200
 
 CountKey = tuple[str, str]
+
+# A cell of a part has at least so many characters.
+CELL = 48
 
 _SMALL = 4096
 _BATCH = 200
@@ -92,6 +95,23 @@ class TextTools:
         parts = list(additive_parts(text))
         starts = list(accumulate(map(len, parts), initial=0))[:-1]
         return PartSums(starts, list(accumulate(map(self.count, parts), initial=0)))
+
+    def cell_sums(self, text: str) -> "PartSums":
+        """Count the cells of a part: short pieces of about the same length whose tokens add up.
+
+        A cursor that moves within the part changes the count of one of them.
+        """
+        return self.memory.cell_sums.get(
+            (self.tokenizer.id, text), lambda: self._make_cell_sums(text)
+        )
+
+    def _make_cell_sums(self, text: str) -> "PartSums":
+        starts = [0]
+        for point in additive_points(text, 0, len(text)):
+            if point - starts[-1] >= CELL:
+                starts.append(point)
+        cells = [text[start:end] for start, end in pairwise([*starts, len(text)])]
+        return PartSums(starts, list(accumulate(map(self.count, cells), initial=0)))
 
     def start_counting(
         self, texts: Sequence[str], *, ahead: bool = False
@@ -323,6 +343,7 @@ class Memory:
     """What a daemon keeps between assemblies; every part is bounded.
 
     `units` are fragments made ready, `layers` whole layers made ready and whole system prompts,
+    `outcomes` what the evidence of a layer, known by its ids, adds up to,
     `chunks` what was retrieved together; `answers` are those of sources that come again. `mentioned`
     says which entities a document mentions.
     """
@@ -331,9 +352,11 @@ class Memory:
         self.redacted: Memo[str, RedactedText] = Memo(characters, _weigh_redacted)
         self.counts: Memo[CountKey, int] = Memo(2 * characters, _weigh_count)
         self.part_sums: Memo[CountKey, PartSums] = Memo(characters, _weigh_count)
+        self.cell_sums: Memo[CountKey, PartSums] = Memo(characters // 4, _weigh_count)
         self.single_tokens: Memo[tuple[str, str], int] = Memo(16)
         self.units: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
         self.layers: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
+        self.outcomes: Memo[tuple[int, ...], Any] = Memo(characters, _weigh_outcome)
         self.chunks: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
         self.answers = KnownAnswers(characters)
         self.mentions = Mentions(characters // 2)
@@ -350,6 +373,10 @@ def _weigh_redacted(text: str, redacted: RedactedText) -> int:
 
 def _weigh_count(key: CountKey, _count: object) -> int:
     return ENTRY_WEIGHT + len(key[1])
+
+
+def _weigh_outcome(key: tuple[int, ...], _outcome: object) -> int:
+    return 500 + 100 * len(key)
 
 
 def _weigh_mentioned(key: tuple[object, str], _found: object) -> int:

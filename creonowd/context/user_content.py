@@ -163,13 +163,35 @@ def trim_user_content(
     )
 
 
+class TrimmedStory(NamedTuple):
+    """The story so far and the decisions on it, as they are kept between assemblies."""
+
+    units: tuple[Unit, ...]
+    decisions: tuple[Decision, ...]
+
+    @property
+    def weight(self) -> int:
+        """About how many characters it takes to keep it; its texts are kept elsewhere, too."""
+        return 500 + 200 * len(self.units)
+
+
 def _trim_story(
     plan: Plan, units: Sequence[Unit], room: int, tools: TextTools
 ) -> tuple[Decision, ...]:
-    if not plan.allowances.long:
-        return trim_synopsis(units, room, tools)
-    step = room // STEPS * CHARACTERS_A_TOKEN[plan.language]
-    return trim_chapters(units, room, max(1, step), tools)
+    """Trim the story so far, unless the very same was trimmed to this room before."""
+    long = plan.allowances.long
+    step = room // STEPS * CHARACTERS_A_TOKEN[plan.language] if long else 0
+    key = ("story", tools.key, room, step, long, *map(id, units))
+    known: TrimmedStory | None = tools.memory.layers.peek(key)
+    if known is None:
+        trimmed = (
+            trim_chapters(units, room, max(1, step), tools)
+            if long
+            else trim_synopsis(units, room, tools)
+        )
+        known = TrimmedStory(tuple(units), trimmed)
+        tools.memory.layers.put(key, known)
+    return known.decisions
 
 
 def _without_repeats(

@@ -23,7 +23,6 @@ from creonowd.model import Model
 from creonowd.redaction import RedactionEvidence
 from creonowd.redaction.split_points import SHORT_TEXT, SplitPoint, all_split_points, split_points
 from creonowd.tokens.boundaries import (
-    additive_points,
     adds_up,
     grapheme_ceiling,
     paragraphs,
@@ -35,8 +34,6 @@ MOST_LINES = 9_999_999
 MARGIN = 8192
 STRIDE = 16_384
 USUAL_TOKENS = 8_000
-# To count half of what is new twice is cheaper than all of it at every letter.
-CELL = 48
 
 
 class Segment(NamedTuple):
@@ -82,10 +79,15 @@ class Manuscript:
         if len(text) <= SHORT_TEXT:
             self._searched, self._split_points = (0, len(text)), all_split_points(text)
         self._redacted: dict[int, RedactedText] = {}
+        self._segments: dict[SplitPoint, Segment] = {}
 
     def segment_at(self, position: int) -> Segment:
         """Read the segment that a position lies in; at a split point, the one after it."""
-        return self._read(self._split_before(position), self._split_after(position))
+        start = self._split_before(position)
+        segment = self._segments.get(start)
+        if segment is None or position >= segment.end:
+            segment = self._segments[start] = self._read(start, self._split_after(position))
+        return segment
 
     def segments_before(self, segment: Segment) -> Iterator[Segment]:
         """Read the segments before one, nearest first."""
@@ -281,8 +283,9 @@ class _SummedText(NamedTuple):
 def _cut_after(text: str, end: int, tools: TextTools) -> _SummedText:
     """Return a text up to an offset and a newline; only its last part is counted anew."""
     starts, sums = tools.part_sums(text)
-    last = last_part(text, starts, end, "\n")
-    tokens = _count_to(text, starts[last], end, tools)
+    last, following = last_part(text, starts, end, "\n"), bisect_left(starts, end)
+    stop = starts[following] if following < len(starts) else len(text)
+    tokens = _count_to(text[starts[last] : stop], end - starts[last], tools)
     parts = PartSums(starts[: last + 1], [*sums[: last + 1], sums[last] + tokens])
     return _SummedText(text[:end] + "\n", parts)
 
@@ -292,7 +295,9 @@ def _cut_before(text: str, start: int, heading: str, tools: TextTools) -> _Summe
     starts, sums = tools.part_sums(text)
     second = bisect_right(starts, start)
     end = starts[second] if second < len(starts) else len(text)
-    tokens, shift = _count_from(text, start, end, heading, tools), len(heading) - start
+    begin = starts[second - 1]
+    tokens = _count_from(text[begin:end], start - begin, heading, tools)
+    shift = len(heading) - start
     gained = tokens - sums[second]
     parts = PartSums(
         [0, *(at + shift for at in starts[second:])],
@@ -301,24 +306,19 @@ def _cut_before(text: str, start: int, heading: str, tools: TextTools) -> _Summe
     return _SummedText(heading + text[start:], parts)
 
 
-def _count_to(text: str, start: int, end: int, tools: TextTools) -> int:
-    """Count a part from its start to the cursor and a newline.
-
-    What lies before the last additive point on a grid is counted by itself: it stays the same for
-    a few words that are typed, and only those are new.
-    """
-    mark = start + (end - start) // CELL * CELL
-    point = next(reversed(additive_points(text, max(start, mark - CELL), mark)), start)
-    before = tools.count(text[start:point]) if point > start else 0
-    return before + tools.count(text[point:end] + "\n")
+def _count_to(part: str, end: int, tools: TextTools) -> int:
+    """Count a part up to the cursor and a newline; only what is behind its last cell is new."""
+    starts, sums = tools.cell_sums(part)
+    cell = max(0, bisect_left(starts, end) - 1)
+    return sums[cell] + tools.count(part[starts[cell] : end] + "\n")
 
 
-def _count_from(text: str, start: int, end: int, heading: str, tools: TextTools) -> int:
-    """Count a part from the cursor to its end, behind a heading; in the same way."""
-    mark = end - (end - start) // CELL * CELL
-    point = next(iter(additive_points(text, mark, min(end, mark + CELL))), end)
-    behind = tools.count(text[point:end]) if point < end else 0
-    return tools.count(heading + text[start:point]) + behind
+def _count_from(part: str, start: int, heading: str, tools: TextTools) -> int:
+    """Count a part from the cursor on, behind a heading; only what is before its next cell is new."""
+    starts, sums = tools.cell_sums(part)
+    cell = bisect_right(starts, start)
+    end = starts[cell] if cell < len(starts) else len(part)
+    return tools.count(heading + part[start:end]) + sums[-1] - sums[cell]
 
 
 def last_part(text: str, starts: Sequence[int], end: int, after: str) -> int:
@@ -419,6 +419,8 @@ class Surroundings(NamedTuple):
     """The text on both sides of the cursor or selection, as far as it was read.
 
     `bounded` says that the skill asks for no more than lies between `before.floor` and `ceiling`.
+    `ref` is how the document may be called, and `reserve` what the line that closes an excerpt of
+    it needs at most.
     """
 
     before: TextBefore
@@ -427,6 +429,8 @@ class Surroundings(NamedTuple):
     document: Document
     tools: TextTools
     ceiling: int
+    ref: str
+    reserve: int
     bounded: bool = False
 
     @property
@@ -502,6 +506,8 @@ def surroundings_of(plan: Plan, manuscript: Manuscript, tools: TextTools) -> Sur
         document,
         tools,
         ceiling,
+        ref,
+        tools.count(tools.frame.excerpt_of(ref, MOST_LINES, MOST_LINES)),
         bounded=around is not None,
     )
 
@@ -523,7 +529,7 @@ def fit_window(around: Surroundings, room: int, least: int = 0, others: int = 0)
             rule = Rule.SKILL_WINDOW
         else:
             more = max(1, wanted.tokens - room + others)
-    ref = visible_ref(around.document.source_ref, around.tools)
+    ref = around.ref
     return DocumentWindow(
         tokens=shown.tokens,
         span=_span(around, shown),
@@ -555,7 +561,7 @@ def measure_window(around: Surroundings, room: int, least: int) -> DocumentWindo
 def _room_for_all(around: Surroundings) -> int:
     """Return room enough for all that was read."""
     tokens = around.before.counted.tokens + around.after.counted.tokens
-    return tokens + 3 * _closing_reserve(around)
+    return tokens + 3 * around.reserve
 
 
 def _fit(around: Surroundings, room: int, least: int) -> _ShownSides:
@@ -594,10 +600,13 @@ def _falls_short(around: Surroundings, shown: _ShownSides, room: int, least: int
 
 def _fit_on_grid(around: Surroundings, grid: int, room: int, least: int) -> _ShownSides:
     """Show what fits; where that is not the whole document, close it with the lines it covers."""
-    reserve = _closing_reserve(around)
-    before = _fit_before(around, grid, room, reserve)
-    left = room - before.tokens - reserve
-    if left < 0 or not before.text or _may_be_whole(around.after, left + reserve, around.tools):
+    before = _fit_before(around, grid, room)
+    left = room - before.tokens - around.reserve
+    if (
+        left < 0
+        or not before.text
+        or _may_be_whole(around.after, room - before.tokens, around.tools)
+    ):
         after = show_after(around.after, room - before.tokens, least - before.tokens, around.tools)
         shown = _ShownSides(before, after)
         if not shown.text or left < 0 or _is_whole(shown, around):
@@ -605,16 +614,17 @@ def _fit_on_grid(around: Surroundings, grid: int, room: int, least: int) -> _Sho
     shown = _ShownSides(before, show_after(around.after, left, least - before.tokens, around.tools))
     if not shown.text:
         return shown
-    closing = _closing_line(around, *_lines(around.document, _span(around, shown)))
+    first, last = _lines(around.document, _span(around, shown))
+    closing = around.tools.frame.excerpt_of(around.ref, first, last)
     return shown._replace(closing=closing, closing_tokens=around.tools.count(closing))
 
 
-def _fit_before(around: Surroundings, grid: int, room: int, reserve: int) -> Side:
+def _fit_before(around: Surroundings, grid: int, room: int) -> Side:
     """Fit the text before the cursor first; it must not depend on the text after it."""
     before = show_before(around.before, room, grid, around.tools)
     if _is_whole_before(before, around.before):
         return before
-    less = show_before(around.before, room - reserve, grid, around.tools)
+    less = show_before(around.before, room - around.reserve, grid, around.tools)
     return less if less.text else before
 
 
@@ -692,18 +702,16 @@ def show_after(after: TextAfter, room: int, least: int, tools: TextTools) -> Sid
     finer = _paragraphs_between(after, max(fitting, len(after.heading)), beyond)
     fitting = _last_fitting(after, finer, room, tools) or fitting
     end = fitting if fitting and counted.text[fitting - 1] == "\n" else len(after.heading)
-    text = counted.text[len(after.heading) : beyond]
     parts = bisect_left(counted.starts, beyond)
-    known = list(zip(counted.starts[1:parts], counted.sums[1:parts], strict=True))
     while end == len(after.heading) or _tokens_to(after, end, tools) < min(least, room):
         kept = keep_head(
-            text,
+            counted.text[len(after.heading) : beyond],
             room,
             tools.tokenizer,
             floor=end - len(after.heading),
             before=after.heading,
             after="\n",
-            known=known,
+            known=list(zip(counted.starts[1:parts], counted.sums[1:parts], strict=True)),
         )
         if len(after.heading) + kept.at <= end:
             break
@@ -758,15 +766,6 @@ def _is_whole_before(side: Side, before: TextBefore) -> bool:
     counted = before.counted
     complete = not counted.text.strip() or side.text == counted.text[:-1]
     return counted.segments[0].start == 0 and complete
-
-
-def _closing_reserve(around: Surroundings) -> int:
-    return around.tools.count(_closing_line(around, MOST_LINES, MOST_LINES))
-
-
-def _closing_line(around: Surroundings, first: int, last: int) -> str:
-    ref = visible_ref(around.document.source_ref, around.tools)
-    return around.tools.frame.excerpt_of(ref, first, last)
 
 
 def _span(around: Surroundings, shown: _ShownSides) -> Span:

@@ -584,13 +584,12 @@ def _mention_chapters(ask: SourceQuery, entities: Entities) -> tuple[StoryDocume
 
 
 def _mentions_key(chapters: Sequence[StoryDocument], entities: Entities) -> Hashable:
-    return "mentions", tuple((one.path, one.digest) for one in chapters), entities
+    return "mentions", tuple(chapters), entities
 
 
 def _result_key(ask: SourceQuery, stored: Summaries, entities: Entities) -> Hashable:
     """Return all that the story so far depends on; what was written before has a digest each."""
-    chapters = tuple((chapter.path, chapter.digest) for chapter in ask.earlier or ())
-    return chapters, ask.synopsis_room, ask.whole_chapters, stored, entities
+    return ask.earlier or (), ask.synopsis_room, ask.whole_chapters, stored, entities
 
 
 def _fragments(

@@ -211,6 +211,7 @@ def facts_for(model: str) -> ModelFacts | None:
     return _facts_for(model)
 
 
+@lru_cache(_KEPT_NAMES)
 def bare_name(model: str) -> str:
     """Return a model's name in lower case, without gateway, vendor and the mark of fine-tuning."""
     name = model.strip().lower().rpartition("/")[2].removeprefix("ft:")
