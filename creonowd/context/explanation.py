@@ -12,7 +12,7 @@ from creonowd.context.assemble import Assembly
 from creonowd.context.candidates import Decision
 from creonowd.context.fragment import FragmentKind, Layer, Reason, Rule, rank_key
 from creonowd.context.plan import Need
-from creonowd.context.prompt_spans import PieceKind, kind_of
+from creonowd.context.prompt_coverage import PieceKind, kind_of
 from creonowd.errors import Wording
 from creonowd.model import Model, Result
 

@@ -12,10 +12,9 @@ from msgspec.structs import asdict, replace
 from creonowd.context.assemble import Assembly
 from creonowd.context.budget import LARGEST_TOTAL, Allowances
 from creonowd.context.candidates import Decision, layer_content
-from creonowd.context.coverage import Coverage
 from creonowd.context.fragment import Action, Extent, Layer, Reason, Rule
 from creonowd.context.language import FRAMES
-from creonowd.context.prompt_spans import PieceKind, PromptText, kind_of
+from creonowd.context.prompt_coverage import Coverage, PieceKind, PromptText, kind_of
 from creonowd.context.result import LayerSummary, ModelTarget, Provenance, provenance, summary
 from creonowd.context.stable_prefix import PrefixComparison
 from creonowd.errors import Language

@@ -15,7 +15,6 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import asdict, replace
 
 from creonowd.context.candidates import Decision
-from creonowd.context.coverage import DocumentText, chapter_number, chapter_title
 from creonowd.context.explanation import (
     AT_LINE,
     CAUSE_SENTENCES,
@@ -44,7 +43,15 @@ from creonowd.context.explanation import (
 from creonowd.context.fragment import Action, FragmentKind, Layer, Rule
 from creonowd.context.inspection import fits_with
 from creonowd.context.plan import Need, wants
-from creonowd.context.prompt_spans import PieceKind, PromptText, kind_of, prompt_text
+from creonowd.context.prompt_coverage import (
+    DocumentText,
+    PieceKind,
+    PromptText,
+    chapter_number,
+    chapter_title,
+    kind_of,
+    prompt_text,
+)
 from creonowd.context.story_order import whole_number
 from creonowd.context.user_content import INPUT_REF
 from creonowd.engine.assembly import AssembleContext, ClientAssembly, WhatIf, assemble_for_client

@@ -13,10 +13,19 @@ from msgspec.structs import replace
 
 from creonowd.context.assemble import Assembly
 from creonowd.context.candidates import Decision
-from creonowd.context.coverage import Coverage, DocumentText, chapter_title, coverage
 from creonowd.context.fragment import Extent, Layer
 from creonowd.context.inspection import DocumentRange, InspectParts, NameMention, ScoreReasons
-from creonowd.context.prompt_spans import PieceKind, Positions, PromptText, kind_of, prompt_text
+from creonowd.context.prompt_coverage import (
+    Coverage,
+    DocumentText,
+    PieceKind,
+    Positions,
+    PromptText,
+    chapter_title,
+    coverage,
+    kind_of,
+    prompt_text,
+)
 from creonowd.context.result import break_points, redaction_evidence
 from creonowd.context.source import query_for
 from creonowd.engine.assembly import ClientAssembly

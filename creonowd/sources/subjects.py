@@ -9,10 +9,10 @@ from contextlib import suppress
 from enum import StrEnum
 from typing import NamedTuple
 
-from creonowd.context.coverage import chapter_number, chapter_title
 from creonowd.context.fragment import Caution
 from creonowd.context.language import CONSTRAINTS_FILE
 from creonowd.context.names import unambiguous_parts
+from creonowd.context.prompt_coverage import chapter_number, chapter_title
 from creonowd.context.story_order import Story
 from creonowd.errors import DaemonError, Wording
 from creonowd.model import Model

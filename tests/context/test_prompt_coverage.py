@@ -1,19 +1,64 @@
-"""What the model sees of each document: ranges that lie side by side and cover all of it."""
+"""The spans of a prompt are the prompt, and the ranges of a document lie side by side and cover it."""
 
 from hypothesis import given, reject
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from creonowd.context.assemble import compose
-from creonowd.context.coverage import Coverage, CoverageState, DocumentText, coverage
-from creonowd.context.fragment import Extent, Fragment, Layer, Rule
+from creonowd.context.fragment import Extent, Fragment, FragmentKind, Layer, Rule
 from creonowd.context.plan import Plan
+from creonowd.context.prompt_coverage import (
+    Coverage,
+    CoverageState,
+    DocumentText,
+    PieceKind,
+    coverage,
+    prompt_text,
+)
+from creonowd.context.result import break_points
 from creonowd.context.story_order import Story, StoryDocument
 from creonowd.errors import DaemonError
 from creonowd.sources.synopsis import describe
 from creonowd.workspace.documents import to_utf16
 from testing.sources import piece
-from tests.context.worlds import World, profile_of, prose, text_tools, worlds
+from tests.context.worlds import World, assemble_world, profile_of, prose, text_tools, worlds
+
+
+@given(worlds())
+def test_the_spans_joined_are_the_prompt_and_each_is_what_it_says(world: World) -> None:
+    try:
+        assembly = assemble_world(world)
+    except DaemonError:
+        reject()
+    points = break_points(assembly, "gpt-4o")
+    kept = [one for one in assembly.decisions() if one.is_kept and one.rendered]
+
+    shown = prompt_text(assembly, points, lambda _, places: {at: at for at in places})
+
+    assert shown.text == assembly.system_prompt.prompt.text + assembly.user_content.text
+    ends = [0, *(span.end for span in shown.spans)]
+    assert [span.start for span in shown.spans] == ends[:-1]
+    assert ends[-1] == len(shown.text)
+    assert sum(span.tokens for span in shown.spans) == assembly.tokens
+    named = [span for span in shown.spans if span.kind is not PieceKind.FRAME]
+    assert [shown.text[span.start : span.end] for span in named] == [one.rendered for one in kept]
+    assert [span.source_ref for span in named] == [one.evidence.source_ref for one in kept]
+    sizes = [len(shown.text[: one.at].encode()) for one in shown.break_points]
+    assert sizes == [point.bytes for point in points]
+
+
+def test_positions_are_those_that_the_client_counts() -> None:
+    rule = piece(Layer.RULES, "rules/style.md", "短句。😀😀")
+    card = piece(Layer.RULES, "characters/a.md", "A", kind=FragmentKind.ENTITY, names=("A",))
+    assembly = assemble_world(World(rules=(rule, card)))
+
+    shown = prompt_text(assembly, [], to_utf16)
+
+    units = shown.text.encode("utf-16-le")
+    (span,) = (one for one in shown.spans if one.source_ref == "characters/a.md")
+    assert units[2 * span.start : 2 * span.end].decode("utf-16-le").endswith("A\n")
+    assert 2 * shown.spans[-1].end == len(units)
+
 
 HERE = "chapters/07.md"
 LONG = "他走路很慢，说话更慢。"
