@@ -4,7 +4,8 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from creonowd.context.story_order import OrderReason, StoryDocument, StoryDoubt, chapter_of
+from creonowd.context.numerals import chapter_of
+from creonowd.context.story import OrderReason, StoryDocument, StoryDoubt
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Empty, Model, Params, Result

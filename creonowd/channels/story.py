@@ -6,7 +6,7 @@ from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.channels.project import ProjectId
-from creonowd.context.story_order import StoryDocument
+from creonowd.context.story import StoryDocument
 from creonowd.engine.chapter_summary import not_in_story, summarise_story
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode

@@ -27,7 +27,7 @@ from creonowd import __version__, settings
 from creonowd.cli.client import connect, show, terminal_safe, write
 from creonowd.clock import make_clock
 from creonowd.context.budget import Budget, BudgetProfile, budget_of, fit_to_model
-from creonowd.context.story_order import DoubtKind, Story
+from creonowd.context.story import DoubtKind, Story
 from creonowd.context_files import record_store
 from creonowd.context_files.search import find_ripgrep
 from creonowd.daemon import endpoint

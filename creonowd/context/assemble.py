@@ -77,7 +77,7 @@ from creonowd.context.stable_prefix import (
     redact_settings,
     system_prompt,
 )
-from creonowd.context.story_spans import UntimelyFragment
+from creonowd.context.story import UntimelyFragment
 from creonowd.context.text_tools import (
     CachingTokenizer,
     NotInMemoryError,

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from creonowd.context.budget import Allowances
 from creonowd.context.fragment import Caution, Layer, Omission, Span
 from creonowd.context.language import CHINESE, ManuscriptLanguage, PromptFrame
-from creonowd.context.story_order import Story, StoryDocument, StoryPlace
+from creonowd.context.story import Story, StoryDocument, StoryPlace
 from creonowd.errors import WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.model import Model

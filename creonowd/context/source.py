@@ -33,8 +33,15 @@ from creonowd.context.plan import (
     synopsis_share,
     wants,
 )
-from creonowd.context.story_order import Story, StoryDocument, StoryPlace
-from creonowd.context.story_spans import TimelyFragments, UntimelyFragment, at_place, limit_threads
+from creonowd.context.story import (
+    Story,
+    StoryDocument,
+    StoryPlace,
+    TimelyFragments,
+    UntimelyFragment,
+    at_place,
+    limit_threads,
+)
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model

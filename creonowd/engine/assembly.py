@@ -58,7 +58,7 @@ from creonowd.context.result import (
 )
 from creonowd.context.source import Source, wanted_sources
 from creonowd.context.stable_prefix import PrefixComparison, PrefixDigest, PrefixKey
-from creonowd.context.story_order import Story, StoryPlace
+from creonowd.context.story import Story, StoryPlace
 from creonowd.context.text_tools import TextTools
 from creonowd.engine.services import SeenOnce, Session, SkillRead
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording

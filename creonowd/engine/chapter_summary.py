@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple
 from anyio import to_thread
 from msgspec import Meta
 
-from creonowd.context.story_order import StoryDocument
+from creonowd.context.story import StoryDocument
 from creonowd.engine.services import MeteredProvider, Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result

@@ -42,6 +42,7 @@ from creonowd.context.explanation import (
 )
 from creonowd.context.fragment import Action, FragmentKind, Layer, Rule
 from creonowd.context.inspection import fits_with
+from creonowd.context.numerals import whole_number
 from creonowd.context.plan import Need, wants
 from creonowd.context.prompt_coverage import (
     DocumentText,
@@ -52,7 +53,6 @@ from creonowd.context.prompt_coverage import (
     kind_of,
     prompt_text,
 )
-from creonowd.context.story_order import whole_number
 from creonowd.context.user_content import INPUT_REF
 from creonowd.engine.assembly import AssembleContext, ClientAssembly, WhatIf, assemble_for_client
 from creonowd.engine.inspection_parts import (

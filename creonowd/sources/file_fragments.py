@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from creonowd.context.fragment import Caution, Fragment, Layer, Omission, Place, Reason
 from creonowd.context.source import SourceResult
-from creonowd.context.story_spans import PROGRESSION_KEYS, bounds, declared_stages, split_stages
+from creonowd.context.story import PROGRESSION_KEYS, bounds, declared_stages, split_stages
 from creonowd.errors import WarningCode, Wording
 from creonowd.model import Model
 from creonowd.storage import front_matter

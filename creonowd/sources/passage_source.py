@@ -17,7 +17,7 @@ from creonowd.context.inspection import ScoreReasons, TermShare
 from creonowd.context.plan import LONGEST_QUERY, QUERIES, Document, LastSentences, Need
 from creonowd.context.plan import query as query_text
 from creonowd.context.source import Source, SourceQuery, SourceResult
-from creonowd.context.story_order import Story, StoryPlace
+from creonowd.context.story import Story, StoryPlace
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.memo import Memo
 from creonowd.model import Model

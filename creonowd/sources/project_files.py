@@ -26,10 +26,10 @@ from creonowd.context.fragment import (
     caution,
 )
 from creonowd.context.language import CONSTRAINTS_FILE
+from creonowd.context.numerals import chapter_of
 from creonowd.context.plan import Need
 from creonowd.context.source import Source, SourceQuery, SourceResult
-from creonowd.context.story_order import Story, chapter_of
-from creonowd.context.story_spans import at_place, bounds
+from creonowd.context.story import Story, at_place, bounds
 from creonowd.errors import WARNINGS, DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.sources.characters import (

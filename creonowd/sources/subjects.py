@@ -13,7 +13,7 @@ from creonowd.context.fragment import Caution
 from creonowd.context.language import CONSTRAINTS_FILE
 from creonowd.context.names import unambiguous_parts
 from creonowd.context.prompt_coverage import chapter_number, chapter_title
-from creonowd.context.story_order import Story
+from creonowd.context.story import Story
 from creonowd.errors import DaemonError, Wording
 from creonowd.model import Model
 from creonowd.sources.characters import Inject, describe, note_heading, note_inject, note_names

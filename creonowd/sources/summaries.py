@@ -31,7 +31,8 @@ import structlog
 from anyio import to_thread
 
 from creonowd.clock import Clock
-from creonowd.context.story_order import StoryDocument, chapter_of
+from creonowd.context.numerals import chapter_of
+from creonowd.context.story import StoryDocument
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model

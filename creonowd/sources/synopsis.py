@@ -32,7 +32,7 @@ from creonowd.context.fragment import (
 from creonowd.context.language import ManuscriptLanguage, count_words
 from creonowd.context.plan import FAR_CHAPTERS, NEAR_CHAPTERS, Document, Need, Summary
 from creonowd.context.source import NOTHING, Source, SourceQuery, SourceResult
-from creonowd.context.story_order import (
+from creonowd.context.story import (
     STORY_VERSION,
     DoubtKind,
     Story,

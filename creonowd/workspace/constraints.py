@@ -25,7 +25,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.clock import Clock, iso
 from creonowd.context.language import CONSTRAINTS_FILE
-from creonowd.context.story_spans import LONGEST_REFERENCE
+from creonowd.context.story import LONGEST_REFERENCE
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
 from creonowd.redaction import Redactor

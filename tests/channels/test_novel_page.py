@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import fields
 
-from creonowd.context.story_order import StoryFile
+from creonowd.context.story import StoryFile
 from creonowd.retrieval.document_list import IGNORE_FILES
 from creonowd.workspace.creonow_tree import FOLDERS, OUTLINE_NAMES, CreonowFolder, ProjectFile
 from testing.clients import Client
@@ -79,7 +79,7 @@ READERS = (
     "sources/characters.py",
     "sources/synopsis.py",
     "sources/file_fragments.py",
-    "context/story_spans.py",
+    "context/story.py",
     "judge/rule_judge.py",
     "workspace/creonow_tree.py",
 )

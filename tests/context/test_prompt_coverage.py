@@ -16,7 +16,7 @@ from creonowd.context.prompt_coverage import (
     prompt_text,
 )
 from creonowd.context.result import break_points
-from creonowd.context.story_order import Story, StoryDocument
+from creonowd.context.story import Story, StoryDocument
 from creonowd.errors import DaemonError
 from creonowd.sources.synopsis import describe
 from creonowd.workspace.documents import to_utf16

@@ -14,7 +14,7 @@ from creonowd.clock import SystemClock
 from creonowd.context.fragment import Span, reading_key
 from creonowd.context.plan import LastSentences, place
 from creonowd.context.source import SourceQuery, SourceResult
-from creonowd.context.story_order import Story, StoryDocument, StoryPlace
+from creonowd.context.story import Story, StoryDocument, StoryPlace
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.retrieval.project_index import Indexes
 from creonowd.sources.characters import EntityCache, ProjectEntities

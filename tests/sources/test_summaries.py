@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from creonowd.clock import SystemClock
-from creonowd.context.story_order import StoryDocument
+from creonowd.context.story import StoryDocument
 from creonowd.redaction import Redactor
 from creonowd.sources import summaries as extracts
 from creonowd.sources.summaries import (

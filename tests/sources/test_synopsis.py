@@ -8,7 +8,7 @@ import pytest
 
 from creonowd.clock import SystemClock
 from creonowd.context.plan import place
-from creonowd.context.story_order import DoubtKind, Story, StoryHeading
+from creonowd.context.story import DoubtKind, Story, StoryHeading
 from creonowd.sources.synopsis import STORY_FILE, Chapters, read_story
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project

@@ -1,10 +1,12 @@
-"""The story: its documents in order, places in it, and what an author calls a place.
+"""The story: its documents in order, places in it, and which pieces of text hold at a place.
 
 The order is that of the names, unless `.creonow/story.json` or a document's own `order` says
-otherwise. Documents outside of it have no place in time: notes, outlines. Names are compared by
-the numbers in them, as authors write them: 12, １２, 十二, XII or twelve.
+otherwise. Documents outside of it have no place in time: notes, outlines. A piece may hold from a
+place and until another, and progress between; what does not hold at the cursor leaves before
+anything is counted, with evidence. A place that nothing bears yet lies after all that is written.
 """
 
+import json
 import math
 import re
 import unicodedata
@@ -12,234 +14,39 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from functools import cached_property, lru_cache
-from typing import Annotated, NamedTuple
+from functools import cached_property
+from typing import Annotated, Any, NamedTuple, cast
 
 from msgspec import Meta
 from msgspec.structs import replace
 
+from creonowd.context.fragment import Caution, Fragment, FragmentKind, Layer, Rule, Stage
+from creonowd.context.numerals import (
+    KeyPart,
+    NameKey,
+    Numeral,
+    NumeralUnit,
+    chapter_of,
+    has_place,
+    is_number,
+    name_key,
+    number_part,
+    volume_of,
+    whole_number,
+)
+from creonowd.errors import WarningCode, Wording
 from creonowd.model import Model
-from creonowd.text import file_stem
-
-_DIGITS = "〇零一二三四五六七八九"
-_FORMAL = "〇零壹贰叁肆伍陆柒捌玖"
-_TENS = {"十": 10, "百": 100, "千": 1000, "拾": 10, "佰": 100, "仟": 1000}
-_VALUES = {
-    **{digit: max(0, value - 1) for value, digit in enumerate(_DIGITS)},
-    **{digit: max(0, value - 1) for value, digit in enumerate(_FORMAL)},
-    "○": 0,
-    "两": 2,
-}
-_SHORT_TENS = {"廿": "二十", "卅": "三十"}
-_ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
-_PROPER_ROMAN = re.compile(
-    r"m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})", re.IGNORECASE
-)
-_TEENS = str.split(
-    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
-    " sixteen seventeen eighteen nineteen"
-)
-_DECADES = str.split("twenty thirty forty fifty sixty seventy eighty ninety")
-_WORDS = {word: number for number, word in enumerate(_TEENS, start=1)} | {
-    word: number for number, word in zip(range(20, 100, 10), _DECADES, strict=True)
-}
-_HIGHEST = 10**9
-
-_HAN = "[〇零○一二三四五六七八九十百千万两廿卅壹贰叁肆伍陆柒捌玖拾佰仟]{1,12}"
-_COUNTED = (
-    rf"(?:{'|'.join(_DECADES)})(?:[ -](?:{'|'.join(_TEENS[:9])}))?|{'|'.join(reversed(_TEENS))}"
-)
-_SPELT = rf"[0-9]{{1,9}}|[ivxlcdm]{{1,15}}(?![a-z])|(?:{_COUNTED})(?![a-z])"
-_GAP = r"[\s._\-–—]*"
-_END = r"(?=\Z|[\s、.．:：,，_\-–—·（(])"
-_INNER = "章回话幕节场"
-_OUTER = "卷部篇集册"
-_PART = re.compile(
-    rf"""
-    第\s*(?P<han>[0-9]{{1,9}}|{_HAN})\s*(?P<unit>[{_INNER}{_OUTER}])?
-    | (?<!\w)(?P<unit_before>[{_INNER}{_OUTER}])\s*(?P<han_after>[0-9]{{1,9}}|{_HAN}){_END}
-    | (?<![a-z])(?P<word>chapter|chap|ch|scene|act|episode|ep|section|part|pt|book|bk|volume|vol)
-      {_GAP}(?P<spelt>{_SPELT})
-    | \A(?P<bare>{_HAN}){_END}
-    | \A(?P<roman>(?-i:[IVXLCDM]{{1,15}}))(?=\Z|[.:：、_–—-])
-    | (?P<digits>[0-9]{{1,9}})
-    | (?P<half>[上中下])(?=\Z|[)\]】]|[{_OUTER}])
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-_SPELLINGS = ("han", "han_after", "spelt", "bare", "roman", "digits", "half")
-_OUTER_WORDS = {"part", "pt", "book", "bk", "volume", "vol"}
-_HALVES = {"上": 1, "中": 2, "下": 3}
-_EDGES = " \t\u3000._-–—:：、,，·()[]【】"
-_OPENING = re.compile(
-    rf"(?:序章|序幕|序言|自序|序|楔子|引子|引言|前言|开篇|prologue|preface|foreword|introduction){_END}",
-    re.IGNORECASE,
-)
-_ENDING = re.compile(
-    rf"(?:尾声|终章|后记|跋|结语|番外|epilogue|afterword|appendix|postscript){_END}", re.IGNORECASE
-)
-
-KeyPart = tuple[int, float, str]
-NameKey = tuple[KeyPart, ...]
-
-_FIRST, _NUMBER, _TEXT, _LAST = -1, 0, 1, 2
-
-
-class NumeralUnit(StrEnum):
-    """What a number counts: chapters and what they hold, what holds chapters, or nothing said.
-
-    `half` is the first, second or last part of something.
-    """
-
-    CHAPTER = "chapter"
-    VOLUME = "volume"
-    HALF = "half"
-    NONE = "none"
-
-
-class Numeral(NamedTuple):
-    """A number in a name, what it counts, and where it stands."""
-
-    value: int
-    unit: NumeralUnit
-    start: int
-    end: int
-
-
-@lru_cache(maxsize=8192)
-def name_key(name: str) -> NameKey:
-    """Return the key that sorts names naturally: numbers by value, openings first, endings last."""
-    text = _folded_name(name)
-    if opening := _OPENING.match(text):
-        return ((_FIRST, 0, opening[0].casefold()), *_parts(text[opening.end() :]))
-    if ending := _ENDING.match(text):
-        return ((_LAST, 0, ending[0].casefold()), *_parts(text[ending.end() :]))
-    return tuple(_parts(text))
-
-
-def number_part(value: float) -> KeyPart:
-    """Return the part of a key that a number is."""
-    return (_NUMBER, value, "")
-
-
-def is_number(part: KeyPart) -> bool:
-    """Return whether a part of a key is a number."""
-    return part[0] == _NUMBER
-
-
-def has_place(key: NameKey) -> bool:
-    """Return whether a name says where it stands among its siblings."""
-    return any(part[0] != _TEXT for part in key)
-
-
-@lru_cache(maxsize=8192)
-def chapter_of(name: str) -> Numeral | None:
-    """Return the number of the chapter that a name or a heading bears.
-
-    One with a word such as `章` counts before a bare one; the number of a volume is none.
-    """
-    found = numerals(name)
-    named = next((one for one in found if one.unit is NumeralUnit.CHAPTER), None)
-    return named or next((one for one in found if one.unit is NumeralUnit.NONE), None)
-
-
-def volume_of(name: str) -> Numeral | None:
-    """Return the number of the volume that a name or a heading bears."""
-    return next((one for one in numerals(name) if one.unit is NumeralUnit.VOLUME), None)
-
-
-@lru_cache(maxsize=8192)
-def whole_number(text: str) -> Numeral | None:
-    """Return the number if a text says nothing else, as `40`, `第四十章` and `Chapter XL` do."""
-    normal = _folded_name(text).strip(_EDGES)
-    found = numerals(normal)
-    if len(found) == 1 and not normal[: found[0].start] and not normal[found[0].end :]:
-        return found[0]
-    return None
-
-
-def numerals(name: str) -> tuple[Numeral, ...]:
-    """Return all numbers of a name, in order; a half such as 上 is none."""
-    return tuple(one for one in _numerals(_folded_name(name)) if one.unit is not NumeralUnit.HALF)
-
-
-def value_of(numeral: str) -> int | None:
-    """Return the value of one numeral; None if it is none, or too great."""
-    text = numeral.lower()
-    if text.isascii() and text.isdecimal():
-        value: int | None = int(text)
-    elif text in _WORDS or re.split(r"[ -]", text)[0] in _DECADES:
-        value = sum(_WORDS[word] for word in re.split(r"[ -]", text))
-    elif text[0] in _ROMAN:
-        value = _roman(text)
-    else:
-        value = _chinese(text)
-    return value if value is not None and value <= _HIGHEST else None
-
-
-def _roman(text: str) -> int | None:
-    if not _PROPER_ROMAN.fullmatch(text):
-        return None
-    values = [_ROMAN[letter] for letter in text]
-    following = [*values[1:], 0]
-    return sum(-a if a < b else a for a, b in zip(values, following, strict=True))
-
-
-def _chinese(text: str) -> int | None:
-    """Read 一百二十, 一二〇 or 廿三."""
-    for short, long in _SHORT_TENS.items():
-        text = text.replace(short, long)
-    if not any(character in _TENS or character == "万" for character in text):
-        return int("".join(str(_VALUES[character]) for character in text))
-    total = section = digit = 0
-    for character in text:
-        if character in _VALUES:
-            digit = _VALUES[character]
-        elif character == "万":
-            total, section, digit = total + (section + digit or 1) * 10_000, 0, 0
-        else:
-            section += (digit or 1) * _TENS[character]
-            digit = 0
-    return total + section + digit
-
-
-def _folded_name(name: str) -> str:
-    return unicodedata.normalize("NFKC", name).strip()
-
-
-def _numerals(text: str) -> Iterator[Numeral]:
-    for match in _PART.finditer(text):
-        spelt = next(match[group] for group in _SPELLINGS if match[group])
-        value = _HALVES[spelt] if match["half"] else value_of(spelt)
-        if value is not None:
-            yield Numeral(value, _unit(match), match.start(), match.end())
-
-
-def _unit(match: re.Match[str]) -> NumeralUnit:
-    if match["half"]:
-        return NumeralUnit.HALF
-    character = match["unit"] or match["unit_before"]
-    if character:
-        return NumeralUnit.CHAPTER if character in _INNER else NumeralUnit.VOLUME
-    if match["word"]:
-        return NumeralUnit.VOLUME if match["word"].lower() in _OUTER_WORDS else NumeralUnit.CHAPTER
-    return NumeralUnit.NONE
-
-
-def _parts(text: str) -> Iterator[KeyPart]:
-    done = 0
-    for found in _numerals(text):
-        if between := text[done : found.start].strip(_EDGES):
-            yield (_TEXT, 0, between.casefold())
-        yield number_part(found.value)
-        done = found.end
-    if rest := text[done:].strip(_EDGES):
-        yield (_TEXT, 0, rest.casefold())
-
+from creonowd.text import encode_canonical, file_stem, join_lines
 
 STORY_VERSION = 1
 MOST_ENTRIES = 10_000
 OUTSIDE = "outside"
+FROM_KEYS = ("from", "自")
+UNTIL_KEYS = ("until", "至")
+PROGRESSION_KEYS = ("progressions", "进展")
+LONGEST_REFERENCE = 400
+MOST_STAGES = 200
+MOST_THREADS = 8
 
 # Folders and files of these names are no part of the story, unless an order names them.
 _OUTSIDE_NAMES = frozenset(
@@ -249,6 +56,31 @@ _OUTSIDE_NAMES = frozenset(
         " 素材 备忘 世界观 人物设定 世界设定 写作计划"
     )
 )
+_HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*\r?$")
+_FENCE = re.compile(r"^ {0,3}(?:```|~~~)")
+_PROGRESSION = re.compile(
+    r"(?:自从|自|从|from\b)\s*(?P<reference>.+?)\s*(?:起|开始|以来|onwards|onward|on)?"
+    r"\s*(?:[(（]\s*(?P<mark>[^()（）]*?)\s*[)）])?\s*(?:[:：].*)?",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r"[「『《“\"'`](.+)[」』》”\"'`]")
+_PATH = re.compile(r"\S.*\.(?:md|markdown|txt)(?:#.+)?", re.IGNORECASE)
+_REPLACES = re.compile(r"替换|取代|替代|replace", re.IGNORECASE)
+_UNKNOWN = Wording(
+    "{0}: nothing in the story is called “{1}”; it counts as not written yet.",
+    "{0}：故事中没有“{1}”，按尚未写到处理。",
+)
+_SEVERAL = Wording(
+    "{0}: “{1}” is the name of several places ({2}); the first counts.",
+    "{0}：“{1}”对应多处（{2}），取第一处。",
+)
+_NEVER = Wording(
+    "{0}: “{2}” does not lie after “{1}”, so it holds nowhere; what ends with a chapter is not"
+    " injected in it.",
+    "{0}：“{2}”不在“{1}”之后，因此永远不会注入；until 所指的那一章本身已不算在内。",
+)
+_MOST_NAMED = 3
+_SHOWN = Wording("{} of {} open threads shown", "未收的伏笔 {1} 条，示 {0} 条")
 
 
 class OrderReason(StrEnum):
@@ -667,3 +499,271 @@ def _sibling_doubts(
             yield StoryDoubt(kind=DoubtKind.SAME_PLACE, paths=tuple(paths))
     if numbers and unnumbered:
         yield StoryDoubt(kind=DoubtKind.NO_NUMBER, paths=tuple(unnumbered))
+
+
+class UntimelyFragment(NamedTuple):
+    """A candidate that does not hold at the cursor, and why."""
+
+    fragment: Fragment
+    rule: Rule
+
+
+class TimelyFragments(NamedTuple):
+    """What holds at a place, what does not, and by `source_ref` where each piece stands in time."""
+
+    fragments: tuple[Fragment, ...]
+    untimely: tuple[UntimelyFragment, ...] = ()
+    states: tuple[tuple[str, str], ...] = ()
+    warnings: tuple[Caution, ...] = ()
+
+
+def at_place(
+    fragments: tuple[Fragment, ...], story: Story, here: StoryPlace | None
+) -> TimelyFragments:
+    """Keep what holds at a place, each with the progressions that have begun there.
+
+    Outside of the story there is no time: everything holds.
+    """
+    if not any(fragment.is_timed for fragment in fragments):
+        return TimelyFragments(fragments)
+    kept: list[Fragment] = []
+    untimely: list[UntimelyFragment] = []
+    states: list[tuple[str, str]] = []
+    warnings: list[Caution] = []
+    for fragment in fragments:
+        if not fragment.is_timed:
+            kept.append(fragment)
+            continue
+        warnings += _reference_doubts(fragment, story)
+        rule = fragment.excluded or _rule(fragment, story, here)
+        if rule is not None:
+            untimely.append(UntimelyFragment(fragment, rule))
+            states.append((fragment.source_ref, rule))
+            continue
+        begun, waiting = _stages(fragment, story, here)
+        whole, replaced = _with_stages(fragment, begun)
+        kept.append(whole)
+        untimely += [
+            UntimelyFragment(_stage_fragment(fragment, one), Rule.NOT_YET) for one in waiting
+        ]
+        untimely += [UntimelyFragment(one, Rule.NO_LONGER) for one in replaced]
+        states.append((fragment.source_ref, f"{len(begun)} begun"))
+    return TimelyFragments(
+        tuple(kept), tuple(untimely), tuple(states), tuple(dict.fromkeys(warnings))
+    )
+
+
+def limit_threads(timely: TimelyFragments, story: Story) -> TimelyFragments:
+    """Keep the open threads that are pinned or due first; the cursor has no say in that."""
+    threads = [one for one in timely.fragments if one.kind is FragmentKind.THREAD]
+    if len(threads) <= MOST_THREADS:
+        return timely
+    end = StoryPlace(len(story.documents) + 1)
+
+    def rank(thread: Fragment) -> tuple[object, ...]:
+        due = story.find(thread.due).place if thread.due else end
+        # Chapters that are not written yet have one place; their numbers tell them apart.
+        counted = whole_number(thread.due)
+        number = 0 if counted is None else counted.value
+        return (not thread.pinned, due, number, thread.source_ref)
+
+    extra = sorted(threads, key=rank)[MOST_THREADS:]
+    left_out = {one.source_ref for one in extra}
+    figures = (("shown", MOST_THREADS), ("open", len(threads)))
+    warning = Caution(
+        code=WarningCode.CONTEXT_THREAD_LIMIT,
+        wording=_SHOWN.format(MOST_THREADS, len(threads)),
+        layer=Layer.SETTINGS,
+        details=figures,
+    )
+    return TimelyFragments(
+        tuple(one for one in timely.fragments if one.source_ref not in left_out),
+        (*timely.untimely, *(UntimelyFragment(one, Rule.THREAD_LIMIT) for one in extra)),
+        timely.states,
+        (*timely.warnings, warning),
+    )
+
+
+def _rule(fragment: Fragment, story: Story, here: StoryPlace | None) -> Rule | None:
+    if here is None:
+        return None
+    if fragment.since and here < story.find(fragment.since).place:
+        return Rule.NOT_YET
+    if fragment.until and here >= story.find(fragment.until).place:
+        return Rule.NO_LONGER
+    return None
+
+
+def _stages(
+    fragment: Fragment, story: Story, here: StoryPlace | None
+) -> tuple[list[Stage], list[Stage]]:
+    """Return the progressions that have begun, in the order of the story, and the others."""
+    ordered = sorted(fragment.stages, key=lambda stage: story.find(stage.since).place)
+    if here is None:
+        return ordered, []
+    begun = [stage for stage in ordered if here >= story.find(stage.since).place]
+    return begun, ordered[len(begun) :]
+
+
+def _with_stages(fragment: Fragment, begun: Sequence[Stage]) -> tuple[Fragment, list[Fragment]]:
+    """Add progressions to a text; return also what one of them has replaced."""
+    last = max((at for at, stage in enumerate(begun) if stage.replaces), default=None)
+    if not begun:
+        return replace(fragment, stages=()), []
+    if fragment.whole:
+        value = json.loads(fragment.text)
+        for stage in begun:
+            value |= json.loads(stage.text)
+        return replace(fragment, text=encode_canonical(value), stages=()), []
+    if last is None:
+        return replace(fragment, text=_join([fragment.text, *_texts(begun)]), stages=()), []
+    title = fragment.text.lstrip().partition("\n")[0]
+    kept = [title] if _HEADING.match(title) else []
+    text = _join([*kept, *_texts(begun[last:])])
+    replaced = [replace(fragment, source_ref=f"{fragment.source_ref}#base", stages=())]
+    replaced += [_stage_fragment(fragment, stage) for stage in begun[:last]]
+    return replace(fragment, text=text, stages=()), replaced
+
+
+def _texts(stages: Iterable[Stage]) -> list[str]:
+    return [stage.text for stage in stages]
+
+
+def _join(texts: Iterable[str]) -> str:
+    return "\n\n".join(stripped for text in texts if (stripped := text.strip("\r\n"))) + "\n"
+
+
+def _stage_fragment(fragment: Fragment, stage: Stage) -> Fragment:
+    ref = f"{fragment.source_ref}#{stage.title or stage.since}"
+    return replace(fragment, source_ref=ref, text=stage.text, stages=(), title="")
+
+
+def _reference_doubts(fragment: Fragment, story: Story) -> Iterator[Caution]:
+    if fragment.since and fragment.until and _is_backward(fragment, story):
+        yield Caution(
+            code=WarningCode.STORY_PLACE_UNCLEAR,
+            wording=_NEVER.format(fragment.source_ref, fragment.since, fragment.until),
+            layer=fragment.layer,
+            source_ref=fragment.source_ref,
+            details=(("place", fragment.until),),
+        )
+    stages = (stage.since for stage in fragment.stages)
+    for reference in filter(None, (fragment.since, fragment.until, fragment.due, *stages)):
+        found = story.find(reference)
+        several = len(found.candidates) > 1
+        if found.known and not several:
+            continue
+        named = ", ".join(found.candidates[:_MOST_NAMED])
+        wording = _SEVERAL if several else _UNKNOWN
+        yield Caution(
+            code=WarningCode.STORY_PLACE_UNCLEAR,
+            wording=wording.format(fragment.source_ref, reference, named),
+            layer=fragment.layer,
+            source_ref=fragment.source_ref,
+            details=(("place", reference),),
+        )
+
+
+def _is_backward(fragment: Fragment, story: Story) -> bool:
+    """Return whether a piece ends before it begins; chapters that are not written yet have no order."""
+    end = story.find(fragment.until).place
+    return end.document < len(story.documents) and end <= story.find(fragment.since).place
+
+
+class Bounds(NamedTuple):
+    """From where to where a piece holds, as the author wrote it; blank is without end."""
+
+    since: str = ""
+    until: str = ""
+
+
+def bounds(values: Mapping[str, Any]) -> Bounds:
+    """Read `from` and `until`; ValueError if one is neither a text nor a whole number."""
+    return Bounds(_reference(values, FROM_KEYS), _reference(values, UNTIL_KEYS))
+
+
+def _reference(values: Mapping[str, Any], keys: Iterable[str]) -> str:
+    value = next((values[key] for key in keys if values.get(key) is not None), "")
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        raise ValueError(keys)  # noqa: TRY004 - one error for all that makes no sense
+    reference = join_lines(str(value)).strip()
+    if len(reference) > LONGEST_REFERENCE:
+        raise ValueError(reference)
+    return reference
+
+
+def declared_stages(values: Mapping[str, Any], *, as_json: bool) -> tuple[Stage, ...]:
+    """Read the progressions of front matter or of a JSON object; ValueError if they make no sense.
+
+    Each has `from`. In front matter it has a `text`, and `replace: true` if that takes the place
+    of what stood before; in JSON its other keys take the place of those of the object.
+    """
+    given = next((values[key] for key in PROGRESSION_KEYS if key in values), None)
+    if given is None:
+        return ()
+    if not isinstance(given, list):
+        raise ValueError(given)  # noqa: TRY004 - one error for all that makes no sense
+    items = cast("list[Any]", given)
+    if len(items) > MOST_STAGES:
+        raise ValueError(len(items))
+    return tuple(_declared_stage(item, as_json=as_json) for item in items)
+
+
+def _declared_stage(item: Any, *, as_json: bool) -> Stage:
+    if not isinstance(item, dict):
+        raise ValueError(item)  # noqa: TRY004 - one error for all that makes no sense
+    values = cast("dict[str, Any]", item)
+    since = _reference(values, FROM_KEYS)
+    if not since:
+        raise ValueError(FROM_KEYS)
+    if as_json:
+        rest = {key: value for key, value in values.items() if key not in FROM_KEYS}
+        return Stage(since=since, text=encode_canonical(rest))
+    text, replaces = values.get("text"), values.get("replace", False)
+    if not isinstance(text, str) or not isinstance(replaces, bool):
+        raise ValueError(since)  # noqa: TRY004 - one error for all that makes no sense
+    return Stage(since=since, text=text, replaces=replaces)
+
+
+def split_stages(text: str) -> tuple[str, tuple[Stage, ...]]:
+    """Cut the sections out of a text that begin at a place of the story, as `## 自第40章` does.
+
+    A section ends where a heading of its level, or of a higher one, begins.
+    """
+    if not _may_have_stages(text):
+        return text, ()
+    base: list[str] = []
+    stages: list[tuple[Stage, list[str]]] = []
+    level, fenced = 0, False
+    for line in text.splitlines(keepends=True):
+        if _FENCE.match(line):
+            fenced = not fenced
+        heading = None if fenced else _HEADING.match(line.rstrip("\r\n"))
+        if heading is not None and (level == 0 or len(heading[1]) <= level):
+            stage = _stage_of(heading[2])
+            level = len(heading[1]) if stage is not None else 0
+            if stage is not None:
+                stages.append((stage, []))
+        (stages[-1][1] if level else base).append(line)
+    made = tuple(replace(stage, text="".join(lines)) for stage, lines in stages)
+    return "".join(base), made
+
+
+def _may_have_stages(text: str) -> bool:
+    return "#" in text and re.search(r"#[ \t]+(?:自|从|from\b)", text, re.IGNORECASE) is not None
+
+
+def _stage_of(title: str) -> Stage | None:
+    """Return the progression that a heading begins; None if it names no place."""
+    match = _PROGRESSION.fullmatch(title)
+    if match is None:
+        return None
+    reference = match["reference"]
+    quoted = _QUOTED.fullmatch(reference)
+    counted = whole_number(reference)
+    named = quoted is not None or _PATH.fullmatch(reference) is not None
+    if not named and (counted is None or counted.unit is NumeralUnit.NONE):
+        return None
+    since = reference if quoted is None else quoted[1]
+    replaces = match["mark"] is not None and _REPLACES.search(match["mark"]) is not None
+    return Stage(since=since, text="", title=title, replaces=replaces)
