@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from creonowd.context_files import archives, retention
+from creonowd.context_files import retention
 from creonowd.context_files.files import (
     READ_LIMIT,
     TAIL_LINES,
@@ -596,6 +596,8 @@ async def import_files(session: Session, params: ImportContextFiles) -> ContextF
     Rounds that the conversation has already stay as they are, those that follow them are added;
     a conversation with other rounds is a CONFLICT.
     """
+    from creonowd.context_files import archives
+
     await session.projects.find(params.project_id)
     own = params.conversation_id
     chosen = await archives.conversation_in(session.files, params.path) if own is None else own

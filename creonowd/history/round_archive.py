@@ -14,7 +14,6 @@ from anyio import to_thread
 from msgspec import Meta
 from msgspec.structs import replace
 
-from creonowd.context_files import archives
 from creonowd.context_files.files import ContextFiles, ConversationKey, NewFileInfo
 from creonowd.context_files.lazy_files import NextChunk, Producer, ProducerContext, Recipe, Recipes
 from creonowd.context_files.record_store import ROUNDS, NewRounds
@@ -150,6 +149,8 @@ async def export_conversation(
     path: str,
 ) -> ConversationExport:
     """Pack the files and rounds of a conversation into an archive at an absolute path."""
+    from creonowd.context_files import archives
+
     await files.run(files.store.find, *key)
     # The rounds first: a file that they name was put before them, so it is packed as well.
     history = await histories.read(key)
@@ -166,6 +167,8 @@ async def import_conversation(
     path: str,
 ) -> ConversationImport:
     """Import the files and rounds of an archive, all of them or nothing."""
+    from creonowd.context_files import archives
+
     await files.run(files.store.find, *key)
     async with histories.lock(key):
         before = await histories.current(key)
@@ -215,7 +218,7 @@ def rounds_to_add(history: History, redactor: Redactor, data: bytes) -> NewRound
 
 
 def _read_rounds(data: bytes, redactor: Redactor) -> tuple[list[Message], list[StoredSummary]]:
-    from creonowd.context_files.archive_format import invalid_archive
+    from creonowd.context_files.archives import invalid_archive
 
     try:
         read = stored_files.decode(data, ArchiveRounds, version=VERSION, name=ROUNDS)

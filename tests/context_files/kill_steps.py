@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from creonowd.clock import SystemClock
-from creonowd.context_files.archive_format import (
+from creonowd.context_files.archives import (
     ArchiveProgress,
     ImportRules,
     ImportTarget,

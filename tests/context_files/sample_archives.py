@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from creonowd.context_files.archive_format import (
+from creonowd.context_files.archives import (
     ExportResult,
     ImportResult,
     ImportRules,

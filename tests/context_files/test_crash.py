@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from creonowd.clock import SystemClock
-from creonowd.context_files.archive_format import export
+from creonowd.context_files.archives import export
 from creonowd.context_files.files import Store
 from creonowd.context_files.folder import AbsentError, ConversationFolder
 from creonowd.context_files.records import Kind

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.clock import SystemClock, make_clock
-from creonowd.context_files.archive_format import (
+from creonowd.context_files.archives import (
     MAX_DIRECTORY_BYTES,
     ImportRules,
     ImportTarget,

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from creonowd.context_files.archive_format import (
+from creonowd.context_files.archives import (
     ArchiveProgress,
     ExportResult,
     export,
