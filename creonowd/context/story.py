@@ -183,9 +183,9 @@ class Story:
 
     def __init__(
         self,
-        documents: Sequence[StoryDocument] = (),
-        outside: Sequence[StoryDocument] = (),
-        doubts: Sequence[StoryDoubt] = (),
+        documents: Iterable[StoryDocument] = (),
+        outside: Iterable[StoryDocument] = (),
+        doubts: Iterable[StoryDoubt] = (),
     ) -> None:
         self.documents = tuple(documents)
         self.outside = tuple(outside)
@@ -194,6 +194,15 @@ class Story:
         self.paths_outside = tuple(document.path for document in self.outside)
         self._numbers = {path: at for at, path in enumerate(self.paths)}
         self._found: dict[str, FoundPlace] = {}
+
+    def with_changed(self, changed: Mapping[str, StoryDocument]) -> "Story":
+        """Return the story with newer texts of some documents whose `order` is what it was."""
+
+        def newer(document: StoryDocument) -> StoryDocument:
+            found = changed.get(document.path)
+            return document if found is None else replace(found, decided_by=document.decided_by)
+
+        return Story(map(newer, self.documents), map(newer, self.outside), self.doubts)
 
     def number_of(self, path: str) -> int | None:
         """Return the number of a document in story order, from zero; None if it has no place."""

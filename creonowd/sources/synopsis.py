@@ -107,9 +107,10 @@ class _KeptProject(NamedTuple):
     """The chapters on disk, and the story that was made last with what it was made of."""
 
     chapters: dict[str, _KeptChapter]
-    opened: tuple[tuple[str, StoryDocument], ...] = ()
-    made_of: object = None
-    story: Story | None = None
+    opened: tuple[tuple[str, StoryDocument], ...]
+    file: StoryFile | StoryDoubt | None
+    documents: dict[str, StoryDocument]
+    story: Story
 
 
 _DiskChapters = tuple[dict[str, _KeptChapter], StoryFile | StoryDoubt | None]
@@ -158,15 +159,11 @@ class Chapters:
             if path in chapters or not self._is_excluded(root, path, cache)
         )
         # The very same chapters were read together with the very same story file.
-        if kept is not None and kept.story and kept.chapters is chapters and kept.opened == opened:
+        if kept is not None and kept.chapters is chapters and kept.opened == opened:
             return kept.story
         every = {path: one.chapter for path, one in chapters.items()} | dict(opened)
-        made_of = (file, tuple(every.values()))
-        if kept is not None and kept.story is not None and kept.made_of == made_of:
-            story = kept.story
-        else:
-            story = _story(file, every)
-        self._kept.put(root, _KeptProject(chapters, opened, made_of, story))
+        story = _story(file, every) if kept is None else _story_after(kept, file, every)
+        self._kept.put(root, _KeptProject(chapters, opened, file, every, story))
         return story
 
     def _is_excluded(self, root: Path, path: str, cache: RoundCache) -> bool:
@@ -275,6 +272,22 @@ def _story(file: StoryFile | StoryDoubt | None, chapters: Mapping[str, StoryDocu
         return arrange(chapters.values(), file)
     story = arrange(chapters.values())
     return Story(story.documents, story.outside, (file, *story.doubts))
+
+
+def _story_after(
+    kept: _KeptProject, file: StoryFile | StoryDoubt | None, chapters: Mapping[str, StoryDocument]
+) -> Story:
+    """Return the story after a change; while only texts change, the documents keep their order.
+
+    To put 120 documents in order takes 2 ms, and an author's text changes with every letter.
+    """
+    before = kept.documents
+    if file != kept.file or chapters.keys() != before.keys():
+        return _story(file, chapters)
+    changed = {path: one for path, one in chapters.items() if one != before[path]}
+    if any(one.order != before[path].order for path, one in changed.items()):
+        return _story(file, chapters)
+    return kept.story.with_changed(changed) if changed else kept.story
 
 
 class ChapterSummaries:

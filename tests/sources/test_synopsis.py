@@ -118,6 +118,38 @@ async def test_nothing_changed_is_the_very_same_story(chapters: Chapters, projec
     assert paths(changed) == ["0.md", "1.md"]
 
 
+def test_a_story_that_is_typed_is_the_one_that_is_read_from_disk(
+    chapters: Chapters, project: Project
+) -> None:
+    """While only texts change the order is kept, and nobody can see that from the story."""
+    for number in range(1, 5):
+        write(project.root, f"第{number}章.md", f"# 第{number}章\n\n雨")
+    write(project.root, "设定/人物.md", "她")
+    write(project.root, STORY_FILE, '{"version": 1, "order": ["第3章.md", "nobody.md"]}')
+    path = "第2章.md"
+    typed = [
+        "# 第2章\n\n雨停",
+        "# 第2章\n\n雨停了\n\n# 尾声\n",
+        "---\norder: 9\n---\n# 第2章\n\n雨停了。",
+        "---\norder: 9\n---\n# 第2章\n\n雨停了。天",
+        "---\norder: outside\n---\n# 第2章\n",
+        "---\norder: [1]\n---\n# 第2章\n",
+        "# 第2章\n\n雨又来了。\n\n# 尾声\n",
+        "",
+    ]
+
+    for text in typed:
+        story = chapters.read_now(project, {path: text, "设定/人物.md": f"她{text}"})
+        write(project.root, path, text)
+        write(project.root, "设定/人物.md", f"她{text}")
+        saved = read_story(project.root)
+
+        assert story.documents == saved.documents
+        assert story.outside == saved.outside
+        assert story.doubts == saved.doubts
+        assert story.find("尾声") == saved.find("尾声")
+
+
 def test_the_story_of_a_project_that_was_removed_is_not_kept(
     chapters: Chapters, project: Project
 ) -> None:
