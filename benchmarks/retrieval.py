@@ -210,7 +210,7 @@ def _answers(index: OpenedIndex, query: str, limit: int = USUAL_LIMIT) -> list[R
     loaded = index.loaded
     found = search(loaded.terms, make_query("", query).weights, 2 * limit + MOST_PASSAGES)
     matches = list(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
-    groups = choose(matches, loaded, None, {}, limit)
+    groups = choose(matches, loaded, limit)
     with index.database.read() as connection:
         numbers = [loaded.rows[group.best.row].id for group in groups]
         return rank(groups, loaded, stored_texts(connection, numbers))

@@ -286,28 +286,50 @@ def source_ref(found: FoundPassage) -> str:
     return f"{found.path}#{found.lines}"
 
 
+class OwnPassages(NamedTuple):
+    """The matches in the current document by row as they stand now, None for one that is gone.
+
+    `asked` are the rows of those that the query was made of.
+    """
+
+    moved: Mapping[int, Candidate | None]
+    asked: tuple[int, ...] = ()
+
+
+NO_OWN_PASSAGES = OwnPassages({})
+
+
+def own_passages(
+    matches: Iterable[tuple[int, float]],
+    index: PassageRows,
+    current: CurrentDocument,
+    own_texts: Mapping[int, StoredText],
+) -> OwnPassages:
+    """Find where the matches in the current document stand now; `own_texts` are theirs, by number."""
+    place = _PassageFinder(current)
+    moved: dict[int, Candidate | None] = {}
+    for row, score in matches:
+        passage = index.rows[row]
+        stored = own_texts.get(passage.id)
+        one = Candidate(row, score, *passage[1:4])
+        moved[row] = None if stored is None else place.find(one, stored.text)
+    asked = (row for row, one in moved.items() if one is not None and _is_query(one, current))
+    return OwnPassages(moved, tuple(asked))
+
+
 def choose(
     matches: Sequence[tuple[int, float]],
     index: PassageRows,
-    current: CurrentDocument | None,
-    own_texts: Mapping[int, StoredText],
     limit: int,
+    own: OwnPassages = NO_OWN_PASSAGES,
 ) -> list[CandidateGroup]:
     """Group rows that say nearly the same, up to `limit` groups, given rows and scores, best first.
 
     What the query itself was made of comes first: copies of it elsewhere are its duplicates.
-    `own_texts` are those of the current document's passages, by number.
     """
-    own = range(0) if current is None else index.rows_in(current.path)
-    if current is None or not own:
-        return _groups(_candidates(matches, index, {}), index, limit, ())
-    moved = _move_to_current(
-        [match for match in matches if match[0] in own], index, current, own_texts
-    )
-    query = [row for row, one in moved.items() if one is not None and _is_query(one, current)]
-    first = [one for row in query if (one := moved[row]) is not None]
-    others = _candidates(matches, index, moved | dict.fromkeys(query))
-    return _groups(chain(first, others), index, limit, query)
+    first = [one for row in own.asked if (one := own.moved[row]) is not None]
+    others = _candidates(matches, index, {**own.moved, **dict.fromkeys(own.asked)})
+    return _groups(chain(first, others), index, limit, own.asked)
 
 
 def _candidates(
@@ -319,23 +341,6 @@ def _candidates(
         one = moved[row] if row in moved else Candidate(row, score, *rows[row][1:4])
         if one is not None:
             yield one
-
-
-def _move_to_current(
-    matches: Iterable[tuple[int, float]],
-    index: PassageRows,
-    current: CurrentDocument,
-    own_texts: Mapping[int, StoredText],
-) -> dict[int, Candidate | None]:
-    """Move passages of the current document to where they stand now; None if one is gone."""
-    place = _PassageFinder(current)
-    moved: dict[int, Candidate | None] = {}
-    for row, score in matches:
-        passage = index.rows[row]
-        stored = own_texts.get(passage.id)
-        one = Candidate(row, score, *passage[1:4])
-        moved[row] = None if stored is None else place.find(one, stored.text)
-    return moved
 
 
 def _is_query(one: Candidate, current: CurrentDocument) -> bool:

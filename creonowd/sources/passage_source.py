@@ -5,7 +5,7 @@ It waits for the index no longer than a few changed pages take, and warns while 
 """
 
 from bisect import bisect_left
-from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,16 +25,19 @@ from creonowd.retrieval.allusions import Allusion, excerpt
 from creonowd.retrieval.passages import MOST_TOKENS
 from creonowd.retrieval.project_index import Indexes, ProjectIndex
 from creonowd.retrieval.ranking import (
+    NO_OWN_PASSAGES,
     Candidate,
     CandidateGroup,
     CurrentDocument,
     Nearness,
+    OwnPassages,
     Query,
     RankedPassage,
     SearchScope,
     StoredText,
     choose,
     make_query,
+    own_passages,
     rank,
     source_ref,
 )
@@ -120,7 +123,8 @@ class Passages:
     def __init__(self, indexes: Indexes) -> None:
         self._indexes = indexes
         self.made: Memo[ResultKey, SourceResult] = Memo(KEPT_BYTES, _weigh)
-        self.answered: Memo[ResultKey, AnsweredQuery] = Memo(KEPT_BYTES, _weigh_answer)
+        self.answered: Memo[ResultKey, AnsweredQuery] = Memo(KEPT_BYTES // 2, _weigh_answer)
+        self.found: Memo[SearchKey, FoundFragments] = Memo(KEPT_BYTES // 2, _weigh_found)
         self._results: Memo[SourceResult, SourceResult] = Memo(KEPT_RESULTS)
 
     async def find(
@@ -209,39 +213,51 @@ class SearchedPassages(_SearchTexts):
         self._current, self._limit = current, limit
         self._scope = within.scope
         self.loaded, self._matches = index.search(query.weights, _most(limit), *within)
+        self._own: OwnPassages | None = None
         self._groups: list[CandidateGroup] | None = None
+
+    @property
+    def own_end(self) -> int | None:
+        """Up to where passages of the author's own document count; None if there is no bound."""
+        return None if self._scope is None else self._scope.own_end
 
     def rank(self) -> list[RankedPassage] | None:
         """Rank the best; None if that needs texts that are not in memory."""
-        loaded, current = self.loaded, self._current
+        loaded, own = self.loaded, self.find_own()
         if loaded is None:
             return []
-        groups = self._groups = self._groups or self._choose(loaded, current)
-        if groups is None:
+        if own is None:
             return None
         rows = loaded.rows
+        groups = self._groups = self._groups or self._choose(loaded, own)
         texts = self._get_texts(rows[group.best.row].id for group in groups)
         if texts is None:
             return None
         return rank([one for one in groups if rows[one.best.row].id in texts], loaded, texts)
 
-    def _choose(
-        self, loaded: "LoadedIndex", current: CurrentDocument | None
-    ) -> list[CandidateGroup] | None:
-        """Group what was found; None if that needs texts that are not in memory."""
-        rows = loaded.rows
-        own = range(0) if current is None else loaded.rows_in(current.path)
-        own_texts = self._get_texts(rows[row].id for row, _ in self._matches if row in own)
-        if own_texts is None:
-            # Most of what will be chosen is among the best: one read serves for both.
-            likely = [rows[row].id for row, _ in self._matches[: self._limit] if row not in own]
-            self.missing += [number for number in likely if self._is_missing(number)]
-            return None
-        groups = choose(self._matches, loaded, current, own_texts, self._limit)
-        if (scope := self._scope) is not None:
-            # What was indexed before an edit may have moved on since.
-            groups = [g for g in groups if g.best.row not in own or g.best.end <= scope.own_end]
-        return groups
+    def _choose(self, loaded: "LoadedIndex", own: OwnPassages) -> list[CandidateGroup]:
+        groups = choose(self._matches, loaded, self._limit, own)
+        if (end := self.own_end) is None:
+            return groups
+        # What was indexed before an edit may have moved on since.
+        return [g for g in groups if g.best.row not in own.moved or g.best.end <= end]
+
+    def find_own(self) -> OwnPassages | None:
+        """Find those of the author's own document; None if that needs texts that are not in memory."""
+        loaded, current = self.loaded, self._current
+        if loaded is None or current is None:
+            return NO_OWN_PASSAGES
+        if self._own is None:
+            rows, own = loaded.rows, loaded.rows_in(current.path)
+            matches = [match for match in self._matches if match[0] in own]
+            own_texts = self._get_texts(rows[row].id for row, _ in matches)
+            if own_texts is None:
+                # Most of what will be chosen is among the best: one read serves for both.
+                likely = [rows[row].id for row, _ in self._matches[: self._limit] if row not in own]
+                self.missing += [number for number in likely if self._is_missing(number)]
+                return None
+            self._own = own_passages(matches, loaded, current, own_texts)
+        return self._own
 
 
 class SearchedAllusions(_SearchTexts):
@@ -363,7 +379,7 @@ class PassageSource(Source):
         if begun is not None and begun[0] == key:
             questions = begun[1]
         else:
-            questions = Questions(index, queries, ask)
+            questions = Questions(index, queries, ask, EarlierSearches(key, self._passages.found))
         while (fragments := questions.answer()) is None:
             await questions.read_texts()
         complete = caught_up and not index.damaged
@@ -383,7 +399,8 @@ class PassageSource(Source):
         if (kept := self._passages.made.peek(key)) is not None:
             return kept
         answered = self._passages.answered.peek(_without_sentences(key))
-        questions = Questions(index, queries, ask, answered)
+        before = EarlierSearches(key, self._passages.found, answered)
+        questions = Questions(index, queries, ask, before)
         if (fragments := questions.answer()) is None:
             self._begun = (key, questions)
             return None
@@ -489,6 +506,35 @@ def _weigh_answer(key: ResultKey, answered: AnsweredQuery) -> int:
     return 1000 + len(key.text) + 300 * (len(answered.found) + len(answered.future))
 
 
+class SearchKey(NamedTuple):
+    """All that the fragments of one search depend on, whatever the author has typed since.
+
+    `place` has no text: `words` are those that were asked with, step by step, and `own` are the
+    passages of the author's document as they stand now, with whether they lie behind the author.
+    """
+
+    place: ResultKey
+    words: tuple[str, ...]
+    own_end: int | None
+    own: tuple[tuple[Candidate | None, bool], ...]
+    asked: tuple[int, ...]
+
+
+FoundFragments = tuple[tuple[int, Fragment], ...]
+
+
+def _weigh_found(_key: SearchKey, found: FoundFragments) -> int:
+    return 1000 + 300 * len(found)
+
+
+class EarlierSearches(NamedTuple):
+    """What the answer is kept under, what searches found, and what the very same query found."""
+
+    key: ResultKey | None
+    found: Memo[SearchKey, FoundFragments]
+    answered: AnsweredQuery | None = None
+
+
 class Questions:
     """What one assembly asks an index, and the fragments that answer it.
 
@@ -503,13 +549,13 @@ class Questions:
         index: ProjectIndex,
         queries: Sequence[Query],
         ask: SourceQuery,
-        answered: AnsweredQuery | None = None,
+        before: EarlierSearches,
     ) -> None:
         self._ask, self._index, self._queries = ask, index, queries
-        self.answered = answered
+        self._key, self._made, self.answered = before
         self._first: SearchedPassages | None = None
         self._unbound: SearchedPassages | None = None
-        if answered is None:
+        if self.answered is None:
             within, current = _within(ask, ask.query_end), _current_document(ask, ask.query)
             limit = min(ask.limit, MOST_PASSAGES)
             self._first = SearchedPassages(index, queries[-1], current, limit, within)
@@ -530,20 +576,65 @@ class Questions:
         for number, one in enumerate(alluded, start=QUERIES):
             fragment = _fragment(one, self._ask)
             fragments[one.found.row] = replace(fragment, late=True, arrival=number)
-        future = {one.source_ref: one for one in (*self._future(ahead), *answered.future)}
+        late = [fragment for _, fragment in self._make_future(ahead)]
+        future = {one.source_ref: one for one in (*late, *answered.future)}
         shown = (*fragments.values(), *future.values())
         return [one for one in shown if not _is_shown(one, self._ask)]
 
     def _answer_query(self) -> AnsweredQuery | None:
         """Return what the query alone found; None if that needs texts that are not in memory."""
-        first = [] if self._first is None else self._first.rank()
-        unbound = [] if self._unbound is None else self._unbound.rank()
+        first = self._fragments(self._first, self._make_found)
+        unbound = self._fragments(self._unbound, self._make_future)
         if first is None or unbound is None:
             return None
+        return AnsweredQuery(first, tuple([fragment for _, fragment in unbound]))
+
+    def _fragments(
+        self,
+        searched: SearchedPassages | None,
+        make: Callable[[Sequence[RankedPassage]], FoundFragments],
+    ) -> FoundFragments | None:
+        """Make fragments of what a search found, unless the same ones were made before."""
+        if searched is None:
+            return ()
+        key = self._search_key(searched)
+        if key is not None and (known := self._made.peek(key)) is not None:
+            return known
+        if (ranked := searched.rank()) is None:
+            return None
+        made = make(ranked)
+        if key is not None:
+            self._made.put(key, made)
+        return made
+
+    def _make_found(self, ranked: Sequence[RankedPassage]) -> FoundFragments:
         chosen = _chosen_before(self._index, self._queries, self._ask)
-        good = (one for one in first if one.score >= LEAST_SCORE and not self._asks(one))
-        found = tuple((one.found.row, self._placed_fragment(one, chosen)) for one in good)
-        return AnsweredQuery(found, tuple(self._future(unbound)))
+        good = (one for one in ranked if one.score >= LEAST_SCORE and not self._asks(one))
+        return tuple([(one.found.row, self._placed_fragment(one, chosen)) for one in good])
+
+    def _search_key(self, searched: SearchedPassages) -> SearchKey | None:
+        """Return what fragments depend on; None if that is not known, or needs texts first."""
+        own, document = searched.find_own(), self._ask.document
+        if self._key is None or own is None:
+            return None
+        end = 0 if document is None else len(document.front_matter) + document.here.end
+        place = replace(
+            self._key,
+            query="",
+            last=LastSentences(),
+            text="",
+            cursor=(0, 0),
+            asked=(),
+            previous=None,
+            previous_start=0,
+        )
+        return SearchKey(
+            place=place,
+            words=tuple(_words(self._ask)),
+            own_end=searched.own_end,
+            own=tuple([(one, one is not None and one.start >= end) for one in own.moved.values()]),
+            asked=own.asked,
+        )
 
     def _placed_fragment(self, one: RankedPassage, chosen: Mapping[int, int]) -> Fragment:
         """Make a fragment; one that was chosen before and is still good stays in front."""
@@ -561,12 +652,16 @@ class Questions:
         start = above + _asked_from(document, self._ask.query)
         return max(start, one.found.start) < min(above + document.here.end, one.found.end)
 
-    def _future(self, ranked: Iterable[RankedPassage]) -> list[Fragment]:
+    def _make_future(self, ranked: Iterable[RankedPassage]) -> FoundFragments:
         """Return what would have been chosen from after the author's place."""
         ask = self._ask
         future = (one for one in ranked if one.score >= LEAST_SCORE and _is_future(one, ask))
-        fragments = (_fragment(one, ask) for one in islice(future, MOST_FUTURE))
-        return [replace(one, excluded=Rule.FUTURE) for one in fragments]
+        return tuple(
+            [
+                (one.found.row, replace(_fragment(one, ask), excluded=Rule.FUTURE))
+                for one in islice(future, MOST_FUTURE)
+            ]
+        )
 
     async def read_texts(self) -> None:
         """Read the texts for which `answer` had to stop, in one trip."""
@@ -595,7 +690,7 @@ def _chosen_before(
             break
         own = range(0) if ask.document is None else loaded.rows_in(ask.document.source_ref)
         others = [one for one in matches if one[0] not in own]
-        groups = choose(others, loaded, None, {}, MOST_CHOSEN)
+        groups = choose(others, loaded, MOST_CHOSEN)
         best = max((group.best.score for group in groups), default=1.0)
         scored = [(group.best.score / best, group.best) for group in groups]
         good = {one.row for share, one in scored if one.row in chosen and share >= HELD_SHARE}

@@ -7,7 +7,15 @@ from weakref import WeakKeyDictionary
 from creonowd.retrieval.bm25 import search, shares_of
 from creonowd.retrieval.loaded_index import IndexLoader, LoadedIndex
 from creonowd.retrieval.passages import Database, cut, put_document, stored_texts
-from creonowd.retrieval.ranking import CurrentDocument, RankedPassage, choose, make_query, rank
+from creonowd.retrieval.ranking import (
+    NO_OWN_PASSAGES,
+    CurrentDocument,
+    RankedPassage,
+    choose,
+    make_query,
+    own_passages,
+    rank,
+)
 
 # As in the daemon, a novel that is asked many questions is read into memory once.
 _LOADERS: WeakKeyDictionary[Database, IndexLoader] = WeakKeyDictionary()
@@ -65,7 +73,11 @@ def ranked(
         rows: list[int] = found.rows.tolist()
         texts = stored_texts(connection, [loaded.rows[row].id for row in rows])
     matches = list(zip(rows, found.scores.tolist(), strict=True))
-    return rank(choose(matches, loaded, current, texts, limit), loaded, texts)
+    own = NO_OWN_PASSAGES
+    if current is not None:
+        in_current = [match for match in matches if match[0] in loaded.rows_in(current.path)]
+        own = own_passages(in_current, loaded, current, texts)
+    return rank(choose(matches, loaded, limit, own), loaded, texts)
 
 
 def refs(database: Database, query: str) -> list[str]:

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from creonowd.clock import SystemClock
 from creonowd.context.fragment import Span, reading_key
-from creonowd.context.plan import LastSentences, place
+from creonowd.context.plan import LastSentences, last_sentences, place, query_ends
+from creonowd.context.plan import query as query_text
 from creonowd.context.source import SourceQuery, SourceResult
 from creonowd.context.story import Story, StoryDocument, StoryPlace
 from creonowd.errors import DaemonError, ErrorCode
@@ -295,6 +296,58 @@ async def test_what_is_kept_is_what_a_new_search_finds_at_every_place(indexed: I
 
     assert len(ends) > 6
     assert len(kept.made) < len(places)
+
+
+async def test_what_is_kept_while_an_author_types_is_what_a_new_search_finds(
+    indexed: IndexedProject,
+):
+    """Letters move the passages of the document; a line taken away, and copies of it, are gone."""
+    chance = Random(7)
+    lines = [f"{''.join(chance.choices(WORDS, k=150))}灯火。" for _ in range(20)]
+    text = "\n".join(lines)
+    indexed.write("01.md", f"{SNOW}\n{lines[3]}\n{BOAT}")
+    indexed.write("now.md", text)
+    indexed.write("zz.md", f"{lines[15]}\n{SNOW}灯火，灯火。")
+    names = ("01.md", "now.md", "zz.md")
+    story = Story(documents=[StoryDocument(path=name) for name in names])
+
+    async with indexed.indexes(watching=False) as indexes:
+        await fetch(indexed, indexes, ask(wish="灯火"))
+        kept = Passages(indexes)
+
+        async def found(text: str, cursor: int, passages: Passages) -> SourceResult:
+            one = source(indexed, indexes, passages)
+            one.read_ahead(RoundCache())
+            ends = query_ends(text, cursor, 400)
+            asked = replace(
+                ask(wish="灯火"),
+                document=place("now.md", text, cursor).document,
+                query=query_text(text, ends[-1]),
+                query_end=ends[-1],
+                query_ends=ends,
+                last=last_sentences(text, ends[-1], cursor),
+                passage_room=400,
+                story=story,
+                here=StoryPlace(1, cursor),
+            )
+            return one.fetch_now(asked) or await one.fetch(asked)
+
+        cursor, kept_back = len(text) // 2, 0
+        for turn in range(60):
+            if turn % 7 == 3:
+                start = chance.randrange(len(text) - 200)
+                text = text[:start] + text[start + 160 :]
+                cursor = min(cursor, len(text))
+            elif turn % 7 == 5:
+                cursor = chance.randrange(len(text))
+            typed = "".join(chance.choices(WORDS, k=chance.randint(1, 9)))
+            text, cursor = text[:cursor] + typed + text[cursor:], cursor + len(typed)
+            again = await found(text, cursor, kept)
+            assert again == await found(text, cursor, Passages(indexes)), (turn, cursor)
+            kept_back += any(one.excluded is not None for one in again.fragments)
+
+    assert kept_back > 20
+    assert len(kept.found) < 100
 
 
 async def test_a_document_that_was_edited_is_searched_at_each_place(indexed: IndexedProject):
