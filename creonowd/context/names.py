@@ -101,7 +101,11 @@ class Mentions:
             return Counter()
         if len(text) > WHOLE:
             return self._count_in_parts(wanted, text)
-        return self._counts.get((wanted, text), lambda: self._count_in_parts(wanted, text))
+        end = settled_end(text) or len(text)
+        head = text[:end]
+        counts = self._counts.get((wanted, head), lambda: self._count_in_parts(wanted, head))
+        last = self._count_in_parts(wanted, text[end:]) if end < len(text) else None
+        return counts + last if last else counts
 
     def _count_in_parts(self, names: tuple[str, ...], text: str) -> Counter[str]:
         counts: Counter[str] = Counter()
