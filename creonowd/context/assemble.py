@@ -39,6 +39,17 @@ from creonowd.context.candidates import (
     summarise_layer,
     visible_ref,
 )
+from creonowd.context.dynamic_layers import (
+    PinnedTexts,
+    PinnedUnits,
+    RankedChunks,
+    UserContent,
+    UserContentInput,
+    count_pinned,
+    input_fragments,
+    redact_pinned,
+    trim_user_content,
+)
 from creonowd.context.fragment import (
     DYNAMIC,
     STABLE,
@@ -83,17 +94,6 @@ from creonowd.context.text_tools import (
     NotInMemoryError,
     TextTools,
     TokenizerFailedError,
-)
-from creonowd.context.user_content import (
-    PinnedTexts,
-    PinnedUnits,
-    RankedChunks,
-    UserContent,
-    UserContentInput,
-    count_pinned,
-    input_fragments,
-    redact_pinned,
-    trim_user_content,
 )
 from creonowd.context.window import Manuscript, Surroundings, surroundings_of
 from creonowd.errors import WarningCode, Wording

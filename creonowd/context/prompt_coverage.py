@@ -14,13 +14,13 @@ from msgspec.structs import replace
 
 from creonowd.context.assemble import Assembly, PartName
 from creonowd.context.candidates import Decision, PromptPart, layer_parts
+from creonowd.context.dynamic_layers import INPUT_REF, SELECTION_REF
 from creonowd.context.fragment import Action, FragmentKind, Layer, Rule
 from creonowd.context.language import FRAMES, WORD
 from creonowd.context.numerals import chapter_of
 from creonowd.context.plan import Plan
 from creonowd.context.result import CacheBreakPoint
 from creonowd.context.story import StoryDocument
-from creonowd.context.user_content import INPUT_REF, SELECTION_REF
 from creonowd.model import Model
 from creonowd.redaction import RedactionEvidence
 from creonowd.text import file_stem

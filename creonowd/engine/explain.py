@@ -15,6 +15,7 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import asdict, replace
 
 from creonowd.context.candidates import Decision
+from creonowd.context.dynamic_layers import INPUT_REF
 from creonowd.context.explanation import (
     AT_LINE,
     CAUSE_SENTENCES,
@@ -53,7 +54,6 @@ from creonowd.context.prompt_coverage import (
     kind_of,
     prompt_text,
 )
-from creonowd.context.user_content import INPUT_REF
 from creonowd.engine.assembly import AssembleContext, ClientAssembly, WhatIf, assemble_for_client
 from creonowd.engine.inspection_parts import (
     document_texts,

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from anyio import to_thread
 
 from creonowd.clock import Clock
+from creonowd.context.dynamic_layers import FAR_SHARE
 from creonowd.context.fragment import (
     TO_THE_END,
     Caution,
@@ -42,7 +43,6 @@ from creonowd.context.story import (
     StoryHeading,
     arrange,
 )
-from creonowd.context.user_content import FAR_SHARE
 from creonowd.errors import DaemonError, WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.retrieval.document_list import LARGEST, documents_in, is_excluded

@@ -1,4 +1,4 @@
-"""The user content: Retrieved and Immediate, in the room that the system prompt leaves.
+"""The dynamic layers: Retrieved and Immediate, in the room that the system prompt leaves.
 
 Text leaves in this order: Retrieved, then the document after the cursor, then the document before
 it. The selection, the additional input and the task never leave.

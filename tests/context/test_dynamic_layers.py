@@ -11,9 +11,9 @@ from msgspec import structs
 from creonowd.context.assemble import Assembly, compose
 from creonowd.context.budget import BudgetKind, usual_profile
 from creonowd.context.candidates import Decision, Unit
+from creonowd.context.dynamic_layers import RankedChunks, RetrievedRoom, trim_chapters
 from creonowd.context.fragment import Fragment, FragmentKind, Layer, Place, Rule, Span
 from creonowd.context.plan import CHUNK_LIMIT, FAR_CHAPTERS, NEAR_CHAPTERS
-from creonowd.context.user_content import RankedChunks, RetrievedRoom, trim_chapters
 from creonowd.text import common_prefix
 from testing.novels import SECRET
 from tests.context.worlds import World, assemble_world, profile_of, text_tools, unit_of
