@@ -73,7 +73,7 @@ class ViewerServer:
 
     async def save_tokens(self) -> None:
         """Store which pages may connect again after a crash."""
-        port = int(self._socket.removesuffix("/rpc").rpartition(":")[2])
+        port = _port(self._socket)
         async with self._lock:
             tokens = [PageToken(*one) for one in self._server.grants.one_time()]
             try:
@@ -82,20 +82,30 @@ class ViewerServer:
                 log.warning("viewer_tokens_not_stored", code=error.code)
 
     async def resume(self) -> None:
-        """Serve again the pages of a daemon that crashed, if its port is free."""
+        """Serve again the pages of a daemon that crashed, if its port is free.
+
+        At another port no page could come back; whoever has the old one would be asked by such a
+        page for a proof, could have it from this daemon, and would then be sent the token.
+        """
         file = await to_thread.run_sync(read, self._user_data)
         now = self._server.clock.now_ms()
         tokens = [] if file is None else [one for one in file.tickets if one.expires_at_ms > now]
         if file is None or not tokens:
             return
         try:
-            await self.listen(file.port)
+            served = _port(await self.listen(file.port))
         except OSError:
+            served = None
+        if served != file.port:
             log.warning("viewer_not_resumed", port=file.port)
             return
         for token in tokens:
             grant = Grant(Role.OWNER, None, token.expires_at_ms, single_use=True, inspects=True)
             self._server.grants.restore(token.digest, grant)
+
+
+def _port(socket: str) -> int:
+    return int(socket.removesuffix("/rpc").rpartition(":")[2])
 
 
 def write(user_data: Path, port: int, tokens: Sequence[PageToken]) -> None:

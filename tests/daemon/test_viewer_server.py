@@ -1,5 +1,6 @@
 """`run/pages.json`: what lets a page come back to a daemon that was killed."""
 
+import contextlib
 import os
 import stat
 import sys
@@ -12,6 +13,7 @@ from creonowd.clock import SteppingClock, SystemClock
 from creonowd.daemon import endpoint, viewer_server
 from creonowd.rpc.access import Grant, Grants
 from creonowd.rpc.channel import Role
+from creonowd.rpc.server import Server
 
 FAR = 4_000_000_000_000
 DIGEST = "ab" * 32
@@ -111,3 +113,15 @@ def test_a_token_that_was_shown_or_has_run_out_is_not_written_down() -> None:
     grants.redeem(shown)
 
     assert grants.one_time() == []
+
+
+async def test_a_page_of_another_port_cannot_come_back(server: Server, tmp_path: Path) -> None:
+    """Whoever has that port now would be asked for a proof, and could have it from this daemon."""
+    viewer_server.write(tmp_path, 1, [viewer_server.PageToken(DIGEST, FAR)])
+
+    async with contextlib.AsyncExitStack() as opened:
+        pages = viewer_server.ViewerServer(server, opened, tmp_path)
+        await pages.listen(0)
+        await pages.resume()
+
+    assert server.grants.digests() == []
