@@ -67,18 +67,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _print_error(message: str) -> None:
-    from creonowd.cli.client import terminal_safe, write
+    from creonowd.cli.client import sentence, write
 
-    write(f"creonowd: {terminal_safe(message)}\n", sys.stderr)
+    write(f"creonowd: {sentence(message)}\n", sys.stderr)
 
 
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are safe to show: an argument may be any file's name, by a shell's `*`."""
 
     def error(self, message: str) -> NoReturn:
-        from creonowd.cli.client import terminal_safe
+        from creonowd.cli.client import sentence
 
-        super().error(terminal_safe(message))
+        super().error(sentence(message))
 
 
 def parser(chosen: str) -> argparse.ArgumentParser:

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import msgspec
 
-from creonowd.cli.client import Client, connect, show, terminal_safe, write
+from creonowd.cli.client import Client, connect, sentence, show, write
 from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.settings import console_language, user_data_dir
 from creonowd.text import well_formed_json
@@ -120,7 +120,7 @@ def _warn_of_unknown_fields(channel: str, payload: Any, *, chinese: bool) -> Non
     for field, near in unknown_fields(read_document(), channel, payload).items():
         wording = _IGNORED.format(channel, field).text(chinese=chinese)
         advice = _SIMILAR.format(near).text(chinese=chinese) if near else ""
-        write(f"creonowd: {terminal_safe(f'{wording} {advice}'.rstrip())}\n", sys.stderr)
+        write(f"creonowd: {sentence(f'{wording} {advice}'.rstrip())}\n", sys.stderr)
 
 
 def _advice(document: dict[str, Any], channel: str) -> Wording:

@@ -25,6 +25,7 @@ from msgspec import UNSET
 
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError, ErrorCode, Language, Wording, same_wording
+from creonowd.redaction import Redactor
 from creonowd.settings import console_language, process_environment
 
 PATIENCE_SECONDS = 1.0
@@ -351,7 +352,12 @@ def write(text: str, stream: TextIO | None = None, *, painted: bool = False) -> 
 def write_wording(wording: Wording, stream: TextIO | None = None) -> None:
     """Print a line in the language of the terminal."""
     chinese = console_language() is Language.CHINESE
-    write(f"{terminal_safe(wording.text(chinese=chinese))}\n", stream)
+    write(f"{sentence(wording.text(chinese=chinese))}\n", stream)
+
+
+def sentence(text: str) -> str:
+    """Return a line that may repeat a name or an argument, without secrets and control characters."""
+    return terminal_safe(Redactor().hide_secrets(text))
 
 
 def terminal_safe(value: Any) -> Any:

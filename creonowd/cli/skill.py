@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from creonowd.cli.client import show, terminal_safe, write
+from creonowd.cli.client import sentence, show, write
 from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.model import Model
+from creonowd.redaction import Redactor
 from creonowd.settings import console_language
 from creonowd.skills.library import FILE, slug_of
 from creonowd.skills.skill import parse
@@ -92,18 +93,23 @@ _FINE = Wording("ok", "没有问题")
 
 
 def _visible_faults(result: LintResult, *, chinese: bool) -> dict[str, Any]:
+    redactor = Redactor()
     faults = [
-        {"key": fault.key, "message": fault.wording.text(chinese=chinese), "line": fault.line}
+        {
+            "key": redactor.hide_secrets(fault.key),
+            "message": redactor.hide_secrets(fault.wording.text(chinese=chinese)),
+            "line": fault.line,
+        }
         for fault in result.faults
     ]
-    return {"path": result.path, "faults": faults}
+    return {"path": redactor.hide_secrets(result.path), "faults": faults}
 
 
 def _lines(result: LintResult, *, chinese: bool) -> Iterator[str]:
-    path = terminal_safe(result.path)
+    path = sentence(result.path)
     if not result.faults:
         yield f"{path}: {_FINE.text(chinese=chinese)}\n"
     for fault in result.faults:
         line = "" if fault.line is None else f"{fault.line}:"
-        key = f" {terminal_safe(fault.key)}:" if fault.key else ""
-        yield f"{path}:{line}{key} {terminal_safe(fault.wording.text(chinese=chinese))}\n"
+        key = f" {sentence(fault.key)}:" if fault.key else ""
+        yield f"{path}:{line}{key} {sentence(fault.wording.text(chinese=chinese))}\n"

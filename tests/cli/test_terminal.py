@@ -1,5 +1,6 @@
 """What a file's name, key or text says never commands the terminal that shows it."""
 
+import contextlib
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import pytest
 from creonowd.cli import main
 from creonowd.cli.assemble import view
 from creonowd.cli.client import ProgressLine, pad, show, terminal_safe, width, work_of, write
+from testing.novels import SECRET
 from tests.cli.commands import at_terminal, creonowd_process
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\u202egnp\u2066\r"
@@ -104,6 +106,43 @@ def test_an_argument_too_many_is_shown_harmlessly(
     shown = printed(capfdbinary)
     assert "\\x1b[2J\\u202e" in shown
     assert not COMMANDS.search(shown)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (SECRET,),
+        ("doctor", SECRET),
+        ("skill", "lint", SECRET),
+        ("mcp", "--project", SECRET),
+        ("call", SECRET, "--help"),
+    ],
+)
+def test_a_secret_among_the_arguments_is_not_repeated(
+    arguments: tuple[str, ...], capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    with contextlib.suppress(SystemExit):
+        main(arguments)
+
+    shown = printed(capfdbinary)
+    assert "***REDACTED***" in shown
+    assert SECRET not in shown
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_skill_lint_shows_no_secret_of_a_key_or_a_placeholder(
+    form: tuple[str, ...], tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    folder = tmp_path / SECRET
+    folder.mkdir()
+    text = f"---\nname: a\n{SECRET}: 1\n---\n{{{{ {SECRET} }}}}\n"
+    (folder / "SKILL.md").write_text(text, encoding="utf-8")
+
+    main(["skill", "lint", str(folder), *form])
+
+    shown = printed(capfdbinary)
+    assert shown.count("***REDACTED***") > 2
+    assert SECRET not in shown
 
 
 LAYERS = ("rules", "settings", "retrieved", "immediate")
