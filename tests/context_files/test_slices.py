@@ -463,6 +463,34 @@ def test_no_line_of_a_big_key_is_shown_wherever_it_is_cut(
     assert pages.endswith("It rained all night.\n")
 
 
+@pytest.mark.parametrize(
+    ("before", "behind"),
+    [
+        (b"      ", b""),
+        (b"\t\t", b"\r"),
+        (b"    > ", b""),
+        (b"    # ", b""),
+        (b"      * ", b""),
+        (b'    "', b'\\n",'),
+    ],
+    ids=repr,
+)
+def test_no_line_of_a_big_key_is_shown_whatever_its_lines_begin_with(
+    tmp_path: Path, before: bytes, behind: bytes
+) -> None:
+    lines = big_key(b"").splitlines()
+    data = b"".join(before + line + behind + b"\n" for line in lines)
+
+    with file_of(tmp_path, data) as file:
+        shown = [
+            "".join(READER.read(file, [(start, start + 1500)]).texts)
+            for start in range(0, len(data), 4096)
+        ]
+        tail = "".join(READER.read(file, [(len(data) - 60_000, len(data))]).texts)
+
+    assert [text for text in (*shown, tail) if "Lw2Xv9Rt4" in text] == []
+
+
 ROWS = {
     "csv": ("user,password,note\n", "u{n},Zq8Lw{n}x,a note\n"),
     "tsv": ("user\tpassword\n", "u{n}\tZq8Lw{n}x\n"),
