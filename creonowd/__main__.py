@@ -20,7 +20,7 @@ def without_current_folder(entries: list[str]) -> list[str]:
 def main() -> int:
     """Run the command line."""
     sys.path[:] = without_current_folder(sys.path)
-    if sys.argv[1:2] in (["serve"], ["mcp"]):
+    if sys.argv[1:2] in (["serve"], ["mcp"], ["view"]):
         from creonowd import signals
 
         signals.ignore()

@@ -98,7 +98,9 @@ raise SystemExit(main())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
-@pytest.mark.parametrize("command", [["serve", "--stdio"], ["mcp", "--print-skill"]])
+@pytest.mark.parametrize(
+    "command", [["serve", "--stdio"], ["mcp", "--print-skill"], ["view", "--help"]]
+)
 def test_signals_that_mean_nothing_do_nothing_from_the_first_moment_on(
     tmp_path: Path, command: list[str]
 ) -> None:
