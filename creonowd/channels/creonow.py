@@ -1,7 +1,8 @@
 """`context:creonow:*` — the `.creonow` folder: make it, list, read and watch its files."""
 
+from collections.abc import Iterable
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeVar
 
 import structlog
 from anyio import to_thread
@@ -18,7 +19,7 @@ from creonowd.rpc.connection import Peer
 from creonowd.sources.characters import Inject
 from creonowd.storage import front_matter
 from creonowd.text import as_text, is_json
-from creonowd.threads import call_in_thread
+from creonowd.threads import call_in_thread, until_stopped
 from creonowd.workspace.creonow_tree import (
     SUFFIXES,
     CreonowFolder,
@@ -344,8 +345,16 @@ async def read_character(session: Session, params: ReadFile) -> FileContent:
 async def _list(session: Session, params: ProjectId, scope: CreonowFolder) -> FileList:
     project = await session.projects.find(params.project_id)
     files = await session.tree.list(project, scope)
-    clean = session.redactor.redact_name
-    return FileList(items=[structs.replace(file, path=clean(file.path)) for file in files])
+    return FileList(items=await call_in_thread(_with_clean_paths, session.redactor, files))
+
+
+_WithPath = TypeVar("_WithPath", FileInfo, RuleFragment, RuleError)
+
+
+def _with_clean_paths(redactor: Redactor, items: Iterable[_WithPath]) -> list[_WithPath]:
+    """Hide the secrets in the paths of items; of thousands that takes a while."""
+    clean = redactor.redact_name
+    return [structs.replace(one, path=clean(one.path)) for one in until_stopped(items)]
 
 
 def _visible_path(session: Session, project: Project) -> str:
@@ -394,10 +403,9 @@ async def get_rules(session: Session, params: ProjectId) -> Rules:
     contents, evidence = await call_in_thread(session.redactor.redact_texts, texts)
     log_redaction(project.project_id, evidence)
     fragments = [_fragment(file, text) for (file, _), text in zip(usable, contents, strict=True)]
-    clean = session.redactor.redact_name
     return Rules(
-        fragments=[structs.replace(one, path=clean(one.path)) for one in fragments],
-        errors=[structs.replace(one, path=clean(one.path)) for one in errors],
+        fragments=await call_in_thread(_with_clean_paths, session.redactor, fragments),
+        errors=await call_in_thread(_with_clean_paths, session.redactor, errors),
         redaction_evidence=evidence,
     )
 

@@ -5,14 +5,14 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.context.numerals import chapter_of
-from creonowd.context.story import OrderReason, StoryDocument, StoryDoubt
+from creonowd.context.story import OrderReason, Story, StoryDocument, StoryDoubt
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Empty, Model, Params, Result
 from creonowd.rpc.channel import Channel, Role
 from creonowd.storage.safe_folder import check_root
 from creonowd.text import file_stem
-from creonowd.threads import call_in_thread
+from creonowd.threads import call_in_thread, until_stopped
 from creonowd.workspace.projects import Project
 
 
@@ -142,10 +142,15 @@ async def read_story(session: Session, params: ProjectId) -> ProjectStory:
     project = await session.projects.find(params.project_id)
     await call_in_thread(check_root, project.root)
     story = await session.chapters.story(project)
+    return await call_in_thread(_visible_story, session, story)
+
+
+def _visible_story(session: Session, story: Story) -> ProjectStory:
+    """Hide the secrets in names; of 20 000 documents that takes a second."""
     return ProjectStory(
-        documents=[_chapter(session, document) for document in story.documents],
-        outside=[_chapter(session, document) for document in story.outside],
-        doubts=[_doubt(session, doubt) for doubt in story.doubts],
+        documents=[_chapter(session, document) for document in until_stopped(story.documents)],
+        outside=[_chapter(session, document) for document in until_stopped(story.outside)],
+        doubts=[_doubt(session, doubt) for doubt in until_stopped(story.doubts)],
     )
 
 

@@ -1,13 +1,17 @@
 """A secret in a name is hidden in every reply, and what bears the name is still found."""
 
 import json
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from creonowd.redaction import Redactor
 from creonowd.settings import Settings
 from testing.clients import Client, RpcError
+from testing.novels import Novel
 
 CONFIGURED = "unseen-form-of-a-key"
 KEY = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
@@ -117,3 +121,31 @@ async def test_what_is_listed_can_be_read_by_the_name_it_is_listed_with(
 
     assert read["path"] == rule == ".creonow/rules/***REDACTED***.md"
     assert read["content"] == "# ***REDACTED***\nrain"
+
+
+@pytest.mark.parametrize(
+    "channel", [*(one for one in LISTS if "skill" not in one), "context:subjects"]
+)
+async def test_names_are_hidden_beside_the_event_loop(
+    channel: str, client: Client, novel: Novel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of 900 folders, each in the one before, kept everybody waiting for four seconds."""
+    for folder in ("", ".creonow/rules/", ".creonow/settings/", ".creonow/characters/"):
+        novel.put(f"{folder}a.md", "x")
+    threads: set[int] = set()
+
+    def noted(hide: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            threads.add(threading.get_ident())
+            return hide(*arguments)
+
+        return call
+
+    monkeypatch.setattr(Redactor, "redact_name", noted(Redactor.redact_name))
+    if channel == "project:story":
+        monkeypatch.setattr(Redactor, "redact", noted(Redactor.redact))
+
+    await client.call(channel, novel.params)
+
+    assert threads
+    assert threading.get_ident() not in threads
