@@ -291,7 +291,7 @@ async def list_documents(session: Session, params: ListDocuments) -> DocumentLis
             ListedDocument(
                 document_id=shown,
                 open=name in opened,
-                size_bytes=on_disk[name].st_size if name in on_disk else UNSET,
+                size_bytes=on_disk[name].size_bytes if name in on_disk else UNSET,
                 length=buffers[name].size(utf16=session.peer.utf16) if name in buffers else UNSET,
             )
             for name, shown in zip(names, clean, strict=True)

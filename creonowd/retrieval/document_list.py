@@ -4,12 +4,12 @@ Reads names and ignore files, never a document. Blocks its thread.
 """
 
 import contextlib
+import heapq
 import os
 import re
-import stat
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import islice, product
 from operator import itemgetter
 from pathlib import Path
@@ -22,6 +22,7 @@ from creonowd.storage.safe_folder import (
     OUT_OF_DESCRIPTORS,
     LinkedFolder,
     entry_status,
+    mark_of,
     problem_with_name,
 )
 from creonowd.threads import until_stopped
@@ -55,13 +56,23 @@ _WILDCARDS = {"**/": "(?:.*/)?", "/**": "/.*", "**": ".*", "*": "[^/]*", "?": "[
 _GLOB_PARTS = re.compile(r"\*\*/|/\*\*|\*\*|\*|\?|\[!?[^\]]+\]|\\.|.")
 
 
+class FileMark(NamedTuple):
+    """What tells one state of a file from another; a whole status takes three times the memory."""
+
+    device: int
+    inode: int
+    size_bytes: int
+    modified_ns: int
+    changed_ns: int
+
+
 class Catalogue(NamedTuple):
     """The documents of a project by path, and whether all are there: a huge folder is cut short.
 
     `cut_ignore_files` are those of which only the beginning counts.
     """
 
-    documents: dict[str, os.stat_result]
+    documents: dict[str, FileMark]
     is_complete: bool
     cut_ignore_files: tuple[str, ...] = ()
 
@@ -86,9 +97,7 @@ class Catalogue(NamedTuple):
         return tuple(found)
 
 
-def documents_in(
-    root: Path, is_stopped: Callable[[], bool] = lambda: False
-) -> dict[str, os.stat_result]:
+def documents_in(root: Path, is_stopped: Callable[[], bool] = lambda: False) -> dict[str, FileMark]:
     """Return a project's documents by project-relative path; what vanishes meanwhile is skipped."""
     return find_documents(root, is_stopped).documents
 
@@ -169,49 +178,67 @@ class _DocumentWalk:
         """The ignore files of which not every line counts."""
         return self._ignore_files.cut
 
-    def documents(self) -> Iterator[tuple[str, os.stat_result]]:
-        """Yield each document with its status."""
+    def documents(self) -> Iterator[tuple[str, FileMark]]:
+        """Yield each document with its mark."""
         folders = deque([("", IgnoreRules())])
         while folders:
             folder, above = folders.popleft()
             rules = self._ignore_files.add(above, folder)
-            found = self._scan(folder)
-            self.entries += len(found)
+            found = self._scan(folder, rules)
             if self.entries > MAX_ENTRIES or self._is_stopped():
                 return
-            for name, status in until_stopped(found):
+            for path, mark in until_stopped(found):
                 if self._is_stopped():
                     return
-                path = f"{folder}/{name}" if folder else name
-                if stat.S_ISDIR(status.st_mode):
-                    if rules.ignore(path, is_folder=True):
-                        continue
-                    if len(folders) < MAX_FOLDERS:
-                        folders.append((path, rules))
-                    else:
-                        self.is_bounded = True
-                elif not rules.ignore(path, is_folder=False):
-                    yield path, status
+                if mark is not None:
+                    yield path, mark
+                elif len(folders) < MAX_FOLDERS:
+                    folders.append((path, rules))
+                else:
+                    self.is_bounded = True
         self.is_finished = True
 
-    def _scan(self, folder: str) -> list[tuple[str, os.stat_result]]:
-        """Return the relevant folders and the texts in a folder, sorted."""
-        found: list[tuple[str, os.stat_result]] = []
+    def _scan(self, folder: str, rules: "IgnoreRules") -> list[tuple[str, FileMark | None]]:
+        """Return the folders and the documents in a folder, sorted; a folder has no mark.
+
+        Of more than can be used the first are kept, so that they take no more memory than those.
+        """
         with _skip_unreadable(), self._files.scan(folder) as entries:
-            for number, entry in enumerate(islice(entries, MAX_ENTRIES)):
-                if number % _ENTRIES_PER_LOOK == 0 and self._is_stopped():
-                    break
-                if entry.name.startswith(".") or entry.is_symlink():
-                    continue
-                with contextlib.suppress(OSError):
-                    if entry.is_dir(follow_symlinks=False):
-                        if is_relevant_folder(folder, entry.name):
-                            found.append((entry.name, entry_status(entry)))
-                    elif is_document(f"{folder}/{entry.name}" if folder else entry.name):
-                        status = entry_status(entry)
-                        if stat.S_ISREG(status.st_mode):
-                            found.append((entry.name, status))
-        return sorted(found, key=itemgetter(0))
+            relevant = self._relevant(folder, rules, islice(entries, MAX_ENTRIES))
+            kept = heapq.nsmallest(MAX_DOCUMENTS + 1, relevant, key=itemgetter(0))
+            self.is_bounded |= len(kept) > MAX_DOCUMENTS
+            return list(_with_marks(kept[:MAX_DOCUMENTS]))
+        return []
+
+    def _relevant(
+        self, folder: str, rules: "IgnoreRules", entries: "Iterable[os.DirEntry[str]]"
+    ) -> "Iterator[tuple[str, os.DirEntry[str]]]":
+        """Yield the paths of folders and texts that are not ignored."""
+        for number, entry in enumerate(entries):
+            if number % _ENTRIES_PER_LOOK == 0 and self._is_stopped():
+                return
+            if entry.name.startswith(".") or entry.is_symlink():
+                continue
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            with contextlib.suppress(OSError):
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if is_folder:
+                    is_relevant = is_relevant_folder(folder, entry.name)
+                else:
+                    is_relevant = is_document(path) and entry.is_file(follow_symlinks=False)
+                self.entries += is_relevant
+                if is_relevant and not rules.ignore(path, is_folder=is_folder):
+                    yield path, entry
+
+
+def _with_marks(
+    entries: "Iterable[tuple[str, os.DirEntry[str]]]",
+) -> Iterator[tuple[str, FileMark | None]]:
+    """Add what the disk says of each document; what has gone meanwhile is skipped."""
+    for path, entry in entries:
+        with contextlib.suppress(OSError):
+            is_folder = entry.is_dir(follow_symlinks=False)
+            yield path, None if is_folder else FileMark(*mark_of(entry_status(entry)))
 
 
 class _IgnoreFile(NamedTuple):

@@ -6,7 +6,6 @@ a time, in a thread; it indexes the documents that changed and drops those that 
 
 import contextlib
 import math
-import os
 import sqlite3
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +26,7 @@ from creonowd.context.fragment import Caution
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo, return_freed_memory
 from creonowd.model import Model
-from creonowd.retrieval.document_list import LARGEST, find_documents, is_excluded
+from creonowd.retrieval.document_list import LARGEST, FileMark, find_documents, is_excluded
 from creonowd.retrieval.passages import (
     DamagedIndexError,
     Database,
@@ -44,7 +43,7 @@ from creonowd.retrieval.passages import (
     without_secrets,
 )
 from creonowd.retrieval.ranking import Nearness, SearchScope, StoredText
-from creonowd.storage.safe_folder import LinkedFolder
+from creonowd.storage.safe_folder import LinkedFolder, mark_of
 from creonowd.storage.unchanged_files import RECENT_MS
 from creonowd.text import decode_text
 from creonowd.workspace.creonow_tree import is_document, is_outline
@@ -467,19 +466,19 @@ class _Throttle:
             yield passage
 
 
-def _current_marks(scope: IndexScope, found: Mapping[str, os.stat_result]) -> dict[str, str]:
-    marks = {path: _mark(status, scope) for path, status in found.items()}
+def _current_marks(scope: IndexScope, found: Mapping[str, FileMark]) -> dict[str, str]:
+    marks = {path: _mark(file, scope) for path, file in found.items()}
     for path, document in scope.open_documents.items():
         if path in marks or not is_excluded(scope.root, path):
             marks[path] = document.mark
     return marks
 
 
-def _mark(status: os.stat_result, scope: IndexScope) -> str:
+def _mark(file: FileMark, scope: IndexScope) -> str:
     """Return a text that differs between states of a file, except while the file is young."""
-    if scope.now_ms - status.st_mtime_ns // 1_000_000 <= RECENT_MS:
-        return f"young {status.st_mtime_ns}"
-    return f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+    if scope.now_ms - file.modified_ns // 1_000_000 <= RECENT_MS:
+        return f"young {file.modified_ns}"
+    return f"{file.inode} {file.size_bytes} {file.modified_ns} {file.changed_ns}"
 
 
 def _index(
@@ -512,7 +511,7 @@ def _read(scope: IndexScope, path: str) -> tuple[str, str | None] | None:
     files = LinkedFolder(scope.root)
     if (status := files.status(path)) is None:
         return None
-    mark = _mark(status, scope)
+    mark = _mark(FileMark(*mark_of(status)), scope)
     try:
         return mark, decode_text(files.snapshot(path, limit=LARGEST).data).text
     except DaemonError as error:

@@ -60,7 +60,7 @@ from creonowd.sources.summaries import (
     extract,
 )
 from creonowd.storage import front_matter, stored_files
-from creonowd.storage.safe_folder import LinkedFolder, mark_of
+from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.storage.unchanged_files import RECENT_MS, change_times
 from creonowd.text import decode_text, file_stem, join_lines, well_formed
 from creonowd.threads import RoundCache, until_stopped
@@ -230,10 +230,10 @@ def _chapters_on_disk(
 ) -> dict[str, _KeptChapter]:
     """Read the chapters that changed; one that was written just now is read again each time."""
     chapters: dict[str, _KeptChapter] = {}
-    for path, status in until_stopped(documents_in(root).items()):
-        mark = (*mark_of(status), *change_times(root, (path,)))
+    for path, file in until_stopped(documents_in(root).items()):
+        mark = (*file, *change_times(root, (path,)))
         before = kept.get(path)
-        young = now_ms - status.st_mtime_ns // 1_000_000 <= RECENT_MS
+        young = now_ms - file.modified_ns // 1_000_000 <= RECENT_MS
         if before is not None and before.mark == mark and not young:
             chapters[path] = before
         else:

@@ -5,17 +5,19 @@ changes are the differences between two snapshots of the project's folders.
 """
 
 import contextlib
+import heapq
 import math
 import os
 import stat
 import sys
 import threading
 from collections import defaultdict, deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Self
 
@@ -44,6 +46,8 @@ MAX_NOTICES = 500
 # in one call during which no other thread runs: 12 ms for 1000 folders, up to 150 on a busy machine.
 MAX_FOLDERS = 512
 MAX_ENTRIES = 200_000
+# What is remembered of a folder, 0.3 KB for each; more files than a project can have documents.
+MAX_FILES = 20_000
 _ENTRIES_PER_STOP_CHECK = 256
 
 # On Linux a recursive watch costs one handle per folder anyhow, follows links out of the project
@@ -58,11 +62,15 @@ log = structlog.get_logger(__name__)
 
 
 class FolderState(Model):
-    """A folder at one moment: its identity, its relevant files and its relevant folders."""
+    """A folder at one moment: its identity, its relevant files and its relevant folders.
+
+    Of more than `MAX_FILES` the first by name are known, and it is not whole.
+    """
 
     identity: Identity
     files: dict[str, tuple[int, ...]]
     folders: dict[str, Identity]
+    is_whole: bool = True
 
 
 Snapshot = Mapping[str, FolderState]
@@ -452,11 +460,12 @@ def take_snapshot(
 
 
 def unwatched_folders(snapshot: Snapshot) -> int:
-    """Return how many folders of a project are known that its snapshot had no room for."""
+    """Return how many folders of a project its snapshot had no room for, or not for all of."""
+    cut = sum(not state.is_whole for state in snapshot.values())
     if len(snapshot) < MAX_FOLDERS:
-        return 0
+        return cut
     known = (_join(path, name) for path, state in snapshot.items() for name in state.folders)
-    return sum(path not in snapshot for path in known)
+    return cut + sum(path not in snapshot for path in known)
 
 
 def changed_paths(before: Snapshot, after: Snapshot) -> set[str]:
@@ -479,35 +488,43 @@ def _read_folder(
 ) -> FolderState | None:
     if identity is None:
         return None
-    files: dict[str, tuple[int, ...]] = {}
     folders: dict[str, Identity] = {}
+
+    def files(entries: "Iterable[os.DirEntry[str]]") -> "Iterator[tuple[str, os.DirEntry[str]]]":
+        """Yield the relevant files by name, and note the relevant folders."""
+        for number, entry in enumerate(entries):
+            if number % _ENTRIES_PER_STOP_CHECK == 0 and is_stopped():
+                return
+            with contextlib.suppress(OSError):
+                if entry.is_dir(follow_symlinks=False):
+                    if is_relevant_folder(folder, entry.name):
+                        folders[entry.name] = _identity(entry_status(entry))
+                elif is_relevant_file(folder, entry.name):
+                    yield entry.name, entry
+
     try:
         with LinkedFolder(root).scan(folder) as entries:
-            for number, entry in enumerate(islice(entries, MAX_ENTRIES)):
-                if number % _ENTRIES_PER_STOP_CHECK == 0 and is_stopped():
-                    return None
-                _add_entry(entry, folder, files, folders)
+            first = heapq.nsmallest(
+                MAX_FILES + 1, files(islice(entries, MAX_ENTRIES)), key=itemgetter(0)
+            )
+            marks = dict(_marks(first[:MAX_FILES]))
     except (FileNotFoundError, NotADirectoryError, PermissionError, DaemonError):
         return None
-    return FolderState(identity=identity, files=files, folders=folders)
+    if is_stopped():
+        return None
+    return FolderState(
+        identity=identity, files=marks, folders=folders, is_whole=len(first) <= MAX_FILES
+    )
 
 
-def _add_entry(
-    entry: os.DirEntry[str],
-    folder: str,
-    files: dict[str, tuple[int, ...]],
-    folders: dict[str, Identity],
-) -> None:
-    try:
-        if entry.is_dir(follow_symlinks=False):
-            if is_relevant_folder(folder, entry.name):
-                folders[entry.name] = _identity(entry_status(entry))
-        elif is_relevant_file(folder, entry.name):
+def _marks(
+    entries: "Iterable[tuple[str, os.DirEntry[str]]]",
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    for name, entry in entries:
+        with contextlib.suppress(OSError):
             status = entry_status(entry)
             if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
-                files[entry.name] = mark_of(status)
-    except OSError:
-        return
+                yield name, mark_of(status)
 
 
 def _root_identity(root: Path) -> Identity | None:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tracemalloc
 from itertools import count
 from pathlib import Path
 
@@ -294,6 +295,35 @@ def test_a_huge_folder_is_cut_short_far_from_its_root(
         (WarningCode.DOCUMENTS_LEFT_OUT, (("documents", 2),))
     ]
     assert list(cut.documents) == ["a.md", "b/c.md"]
+
+
+def test_a_folder_of_very_many_files_takes_no_more_memory_than_what_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One folder with 200 000 documents took 324 MB."""
+    lay_out(tmp_path, *(f"{number:04}.md" for number in range(3000)))
+    find_documents(tmp_path)  # what is remembered of names is no part of it
+    monkeypatch.setattr(document_list, "MAX_DOCUMENTS", 50)
+    tracemalloc.start()
+    try:
+        found = find_documents(tmp_path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert list(found.documents) == [f"{number:04}.md" for number in range(50)]
+    assert not found.is_complete
+    assert peak < 3000 * 100
+
+
+def test_ignored_files_leave_room_for_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay_out(tmp_path, "b.md", *(f"a{number}.md" for number in range(9)))
+    ignore(tmp_path, ".gitignore", "a*")
+    monkeypatch.setattr(document_list, "MAX_DOCUMENTS", 3)
+
+    assert list(documents_in(tmp_path)) == ["b.md"]
 
 
 @pytest.mark.parametrize(

@@ -610,6 +610,19 @@ def test_a_folder_that_is_gone_is_an_empty_view(tmp_path: Path) -> None:
     assert take_snapshot(tmp_path / "gone") == {}
 
 
+def test_of_a_folder_with_very_many_files_only_the_first_are_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("c.md", "a.md", "b.md", "d.md"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(watcher_module, "MAX_FILES", 2)
+
+    snapshot = take_snapshot(tmp_path)
+
+    assert list(snapshot[""].files) == ["a.md", "b.md"]
+    assert unwatched_folders(snapshot) == 1
+
+
 def test_no_more_folders_are_followed_than_the_system_can_spare(quick_path: Path) -> None:
     for number in range(MAX_FOLDERS + 50):
         (quick_path / f"{number}").mkdir()
