@@ -5,6 +5,10 @@ Each has a daemon of its own. Another process pings it as an owner meanwhile, an
 descriptors are sampled. An attempt is withstood if it was refused, answered within its bounds or
 ended, as its kind demands. Everything stays on the loopback and ends by itself.
 
+What is "kept after" an attack of many small objects, such as a project of thousands of folders, is
+memory that Python has freed and keeps for its next objects: it returns only blocks of a megabyte in
+which nothing is alive any more. It levels off and is used again, as the rows "ten times" show.
+
 On a machine that others use too, an owner also waits for a core. So the worst ping stands beside
 the worst one of an idle daemon at the same time, and beside the longest that was not spent waiting
 for a core: from each ping is taken what the owner's own thread, or the thread of the daemon's event
@@ -78,6 +82,8 @@ PLACE: dict[str, Any] = {
 SKILL = "---\nname: s\n---\n"
 LOOKS = 60
 QUICK_SECONDS = 10.0
+FLAT_DOCUMENTS = 100_000
+DEEP_FOLDERS = 500
 SECRET = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
 BOMBS = 3
 BOMB_BYTES = 200 * MEGABYTE
@@ -601,6 +607,37 @@ def huge_root(target: Target) -> Tally:
     return Tally(1, int(quick))
 
 
+def huge_folder(target: Target) -> Tally:
+    """Make one folder of 100 000 documents a project, ask for all its names, and forget it."""
+    root = target.folder / "one folder"
+    root.mkdir(exist_ok=True)
+    for number in range(FLAT_DOCUMENTS):
+        (root / f"{number}.md").touch()
+    return _ask_for_all_names(target, root, ["DOCUMENTS_LEFT_OUT"])
+
+
+def deep_folders(target: Target) -> Tally:
+    """Make 500 folders, each in the one before, a project, ask for all its names, and forget it."""
+    root = place = target.folder / "deep"
+    for _ in range(DEEP_FOLDERS):
+        place /= "d"
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "a.md").touch()
+    return _ask_for_all_names(target, root, [])
+
+
+def _ask_for_all_names(target: Target, root: Path, left_out: list[str]) -> Tally:
+    with target.owner() as owner:
+        project = owner.request("project:create", {"rootPath": str(root)})["projectId"]
+        asked = {"projectId": project, "_meta": {"timeoutMs": 1000 * START_SECONDS}}
+        listed = owner.request("context:document:list", asked)
+        withstood = [notice["code"] for notice in listed["notices"]] == left_out
+        for method in ("project:story", "context:subjects"):
+            owner.request(method, asked)
+        owner.request("project:delete", asked)
+    return Tally(1, int(withstood))
+
+
 def export_over_foreign_files(target: Target) -> Tally:
     """Export a conversation over files, folders and links that are no archives."""
     chat = {"projectId": target.project_id, "conversationId": "chat"}
@@ -761,14 +798,19 @@ KINDS = (
     ),
     Kind("pipes and `/dev/zero` in place of a file", pipes_and_devices),
     Kind("an ignore file of 8000 patterns over 2000 documents", huge_ignore_file),
+    Kind("the same, ten times: 8000 patterns", repeated(huge_ignore_file)),
     Kind("an ignore file of 64 KiB in each of 300 folders", many_ignore_files),
     Kind("a project of 6000 folders, forgotten at once", huge_root),
     Kind("the same, ten times: 6000 folders", repeated(huge_root)),
+    Kind("one folder of 100 000 documents, all names asked for", huge_folder),
+    Kind("the same, ten times: 100 000 documents", repeated(huge_folder)),
+    Kind("500 folders, each in the one before, all names asked for", deep_folders),
     Kind("exports over what is no archive", export_over_foreign_files),
     Kind("an archive of 3000 small bombs", archive_of_small_bombs),
     Kind("secrets in names", secrets_in_names),
     Kind("held-out forms of secrets", held_out_forms, share=0.95),
     Kind("texts of nothing but labels, 1 MB each", texts_of_nothing_but_labels),
+    Kind("the same, ten times: texts of labels", repeated(texts_of_nothing_but_labels)),
     Kind("a private key of 97 KB, read inside", middle_of_a_key),
 )
 
