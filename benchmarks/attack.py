@@ -66,6 +66,7 @@ USUAL_DESCRIPTORS = 1024
 GUESSERS = 64
 RIGHT_TOKENS = 50
 NOTIFICATIONS = 300_000
+DISCOVERIES = 250
 UNREAD_REPLIES = 256
 BATCHES = 5
 DOCUMENTS = 60
@@ -266,6 +267,20 @@ def replies_that_nobody_reads(target: Target) -> Tally:
         with target.owner() as owner:
             answered = owner.request("app:ping")["pong"]
     return Tally(UNREAD_REPLIES, UNREAD_REPLIES if answered else 0)
+
+
+def pages_that_never_read(target: Target) -> Tally:
+    """Ask for a large reply again and again on many connections of a page, and read none."""
+    asked = b"".join(request("rpc.discover", {}, number) for number in range(DISCOVERIES))
+    with contextlib.ExitStack() as opened:
+        lines = [opened.enter_context(target.renderer()) for _ in range(BUSY_PAGES)]
+        for line in lines:
+            push(line, asked)
+        time.sleep(SETTLE_SECONDS)
+        with target.owner() as owner:
+            answered = owner.request("app:ping")["pong"]
+    attempts = BUSY_PAGES * DISCOVERIES
+    return Tally(attempts, attempts if answered else 0)
 
 
 def repeated(attack: Attack) -> Attack:
@@ -755,6 +770,7 @@ KINDS = (
     Kind("forbidden notifications of a page", forbidden_notifications),
     Kind("replies of 1 MB that nobody reads", replies_that_nobody_reads),
     Kind("the same, ten times", repeated(replies_that_nobody_reads)),
+    Kind("40 pages that read no reply", pages_that_never_read),
     Kind("histories of 600 KB", long_histories),
     Kind("texts of 3 MB from 40 pages at once", long_work_of_many_pages),
     *(

@@ -3,7 +3,7 @@
 A wrong token is answered slowly. A page that has begun a large message is read on only when it has its turn, one page at a time and
 each for one message; what has been read counts until it is answered. Owners are read as before, and
 so are the short messages of pages, such as cancellations and replies; a page that has many short
-requests in flight meanwhile gets IPC_BACKPRESSURE.
+requests in flight meanwhile gets IPC_BACKPRESSURE. What all pages together leave unread is bounded.
 """
 
 import hashlib
@@ -25,6 +25,10 @@ PAGES_BYTES = 2 * 1024 * 1024
 SHORT_MESSAGE = 128 * 1024
 # A page that has its turn and does not send the rest of its message keeps others out.
 TURN_SECONDS = 5.0
+# What all pages together may leave unread, and how much of that a page may have uncounted.
+UNREAD_PAGES_BYTES = 8 * 1024 * 1024
+UNCOUNTED_UNREAD_BYTES = 16 * 1024
+UNREAD_CHECK_SECONDS = 0.05
 
 
 log = structlog.stdlib.get_logger(__name__)
@@ -219,6 +223,22 @@ class Page(Protocol):
         ...
 
 
+class SlowPage(Protocol):
+    """The connection of a page that may leave replies unread."""
+
+    def unread_bytes(self) -> int:
+        """Return how many bytes the page has not read yet."""
+        ...
+
+    def congest(self) -> None:
+        """Hold events and new requests back."""
+        ...
+
+    def relieve(self) -> None:
+        """Send events and start requests that waited."""
+        ...
+
+
 class PageMemory:
     """Count what pages have asked, and give them turns to send more."""
 
@@ -294,5 +314,47 @@ class PageMemory:
                 await anyio.sleep(self._turn_seconds)
                 if self.reader is page and turn == self._turns and self._waiting:
                     page.abort_unfinished()
+        finally:
+            self._is_watched = False
+
+
+class UnreadReplies:
+    """Bound what all pages together leave unread.
+
+    Over the bound, no page that leaves much unread gets anything new until it has read that; one
+    that reads gets its replies all the same.
+    """
+
+    def __init__(self, tasks: TaskGroup) -> None:
+        self._tasks = tasks
+        self._slow: dict[SlowPage, None] = {}
+        self._is_watched = False
+
+    def note(self, page: "SlowPage") -> None:
+        """Look at what a page leaves unread, now that something was sent to it."""
+        if page.unread_bytes() <= UNCOUNTED_UNREAD_BYTES:
+            return
+        self._slow[page] = None
+        if sum(one.unread_bytes() for one in self._slow) < UNREAD_PAGES_BYTES:
+            return
+        for one in self._slow:
+            one.congest()
+        if not self._is_watched:
+            self._is_watched = True
+            self._tasks.start_soon(self._watch)
+
+    def forget(self, page: "SlowPage") -> None:
+        """Drop a page whose connection has ended."""
+        self._slow.pop(page, None)
+
+    async def _watch(self) -> None:
+        """Go on with each page that has read; transports report only what is far more unread."""
+        try:
+            while self._slow:
+                await anyio.sleep(UNREAD_CHECK_SECONDS)
+                for page in list(self._slow):
+                    if page in self._slow and page.unread_bytes() <= UNCOUNTED_UNREAD_BYTES:
+                        del self._slow[page]
+                        page.relieve()
         finally:
             self._is_watched = False

@@ -293,6 +293,7 @@ class Connection:
         self.requests.stop(StopReason.GONE)
         self._calls.close()
         self.server.page_memory.forget(self)
+        self.server.unread_replies.forget(self)
         for callback in self._on_close:
             callback()
         self._on_close.clear()
@@ -327,6 +328,8 @@ class Connection:
         """Send an event, if the client still may have it; never blocks."""
         if self.is_connected and self.is_admitted:
             self.outbox.notify(name, fields, key, merge)
+            if self.role is not Role.OWNER:
+                self._bound_unread()
 
     async def call(self, name: str, params: Any, result: type[T], timeout_ms: int) -> T:
         """Call the client; DISCONNECTED if it has lost its rights."""
@@ -353,7 +356,17 @@ class Connection:
         if message is None or not self.is_connected:
             return
         self.outbox.send(message)
-        if self.grant is None and self._wire.unread_bytes() > UNAUTHENTICATED_UNREAD_BYTES:
+        if self.role is not Role.OWNER:
+            self._bound_unread()
+
+    def unread_bytes(self) -> int:
+        """Return how many bytes the client has not read yet."""
+        return self._wire.unread_bytes()
+
+    def _bound_unread(self) -> None:
+        if self.grant is not None:
+            self.server.unread_replies.note(self)
+        elif self.unread_bytes() > UNAUTHENTICATED_UNREAD_BYTES:
             self.abort()
 
     def refuse(self, to: Any, error: DaemonError, sink: Sink) -> None:

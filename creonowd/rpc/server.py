@@ -12,7 +12,7 @@ from creonowd import __version__
 from creonowd.clock import Clock
 from creonowd.model import Empty, Result
 from creonowd.redaction import Redactor
-from creonowd.rpc.access import Grant, Grants, PageMemory, TokenThrottle
+from creonowd.rpc.access import Grant, Grants, PageMemory, TokenThrottle, UnreadReplies
 from creonowd.rpc.channel import Channel
 from creonowd.rpc.connection import Connection, Wire
 from creonowd.rpc.requests import Metrics, StopReason
@@ -82,6 +82,7 @@ class Server:
         self.throttle = TokenThrottle(self.grants)
         self.turns = LoopTurns()
         self.page_memory = PageMemory(tasks)
+        self.unread_replies = UnreadReplies(tasks)
         self.stopping = anyio.Event()
         self.exiting = anyio.Event()
         self.reason = ""

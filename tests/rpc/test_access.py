@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
@@ -16,10 +17,13 @@ from creonowd.rpc.access import (
     PAGES_BYTES,
     REFUSAL_SECONDS,
     SHORT_MESSAGE,
+    UNCOUNTED_UNREAD_BYTES,
+    UNREAD_PAGES_BYTES,
     Grant,
     Grants,
     PageMemory,
     TokenThrottle,
+    UnreadReplies,
 )
 from creonowd.rpc.channel import Channel, Role
 from creonowd.rpc.server import MAX_UNAUTHENTICATED, TOKEN_SECONDS, Server
@@ -361,3 +365,88 @@ async def test_a_page_that_sends_no_more_of_its_message_is_ended() -> None:
         assert memory.may_read_on(waiting)
         assert not waiting.ended.is_set()
         tasks.cancel_scope.cancel()
+
+
+LARGE = 200_000
+
+
+class LargeText(Result):
+    """A large text, but far smaller than what one page may leave unread."""
+
+    text: str = "x" * LARGE
+
+
+def large_text(_session: Any, _params: Text) -> LargeText:
+    """Answer with a large text, without a task."""
+    return LargeText()
+
+
+async def test_what_all_pages_leave_unread_is_bounded(server: Server) -> None:
+    """Each alone stays far below its own bound; an owner is answered all the same."""
+    server.add([Channel("test:large", large_text)])
+    asked = {"jsonrpc": "2.0", "method": "test:large", "params": {"text": ""}}
+    async with AsyncExitStack() as stack:
+        pages = [
+            await stack.enter_async_context(in_memory(server, role=Role.RENDERER))
+            for _ in range(30)
+        ]
+        owner = await stack.enter_async_context(in_memory(server))
+        wires = [page.wire for page in pages if page.wire is not None]
+        for wire in wires:
+            wire.hold()
+        for number in range(4):
+            for page in pages:
+                await page.post({**asked, "id": f"reply-{number}"})
+        await anyio.wait_all_tasks_blocked()
+        unread = sum(wire.unread_bytes() for wire in wires)
+        pong = await owner.call("app:ping")
+        for wire in wires:
+            wire.release()
+        for page in pages:
+            for number in range(4):
+                assert "result" in await page.reply(f"reply-{number}")
+
+    assert UNREAD_PAGES_BYTES <= unread < UNREAD_PAGES_BYTES + len(pages) * LARGE
+    assert pong["pong"]
+
+
+class ReadingPage:
+    """A page of which a transport does not say that it reads."""
+
+    def __init__(self, unread: int) -> None:
+        self.unread = unread
+        self.is_held = False
+
+    def unread_bytes(self) -> int:
+        return self.unread
+
+    def congest(self) -> None:
+        self.is_held = True
+
+    def relieve(self) -> None:
+        self.is_held = False
+
+
+async def test_a_page_goes_on_once_it_has_read() -> None:
+    half = UNREAD_PAGES_BYTES // 2
+    reads, stays, leaves = ReadingPage(half), ReadingPage(half), ReadingPage(half)
+    small = ReadingPage(UNCOUNTED_UNREAD_BYTES)
+    pages = (reads, small, stays, leaves)
+    held: list[list[bool]] = []
+
+    async with anyio.create_task_group() as tasks:
+        replies = UnreadReplies(tasks)
+        for page in pages:
+            replies.note(page)
+        held.append([page.is_held for page in pages])
+        reads.unread = 0
+        with anyio.fail_after(PATIENCE):
+            while reads.is_held:
+                await anyio.lowlevel.checkpoint()
+        held.append([page.is_held for page in pages])
+        replies.forget(leaves)
+        stays.unread = UNCOUNTED_UNREAD_BYTES
+
+    assert held == [[True, False, True, True], [False, False, True, True]]
+    assert not stays.is_held
+    assert leaves.is_held
