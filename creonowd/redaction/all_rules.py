@@ -7,6 +7,7 @@ from creonowd.redaction import (
     absolute_paths,
     access_codes,
     commands,
+    entries,
     fields,
     formats,
     labels,
@@ -27,6 +28,7 @@ _LABEL_RULES = (
     *fields.RULES,
     *access_codes.RULES,
     *layouts.RULES,
+    *entries.RULES,
     *mentions.RULES,
 )
 RULES = (
@@ -39,6 +41,7 @@ RULES = (
     *fields.RULES,
     *access_codes.RULES,
     *layouts.RULES,
+    *entries.RULES,
     *mentions.RULES,
     *spelling_remarks.RULES,
     broken_label_rule(_LABEL_RULES),

@@ -75,6 +75,10 @@ _SECRET_WORDS = frozenset(
         "haslo",
     )
 )
+_NETWORK_TAIL = re.compile(
+    r"[ _](?:(?:for|of|do|da|de|del|della|du|des|от|від|till|voor)[ _])?(?:wi-?fi|wlan|router|red|rete|rede|réseau)\Z", re.IGNORECASE
+)
+_KEYS_OF_NETWORKS = word_set("clé clef clave chiave chave schlüssel sleutel klucz ключ key code nyckel nøgle")
 _BARE_NAMES = frozenset(("pass", "pw"))
 """Names of passwords that are also plain words, unless they stand alone."""
 _MAY_BE_HEADER = re.compile("|".join((*_NAMES, *_COMMON_HAN)), re.IGNORECASE)
@@ -411,7 +415,8 @@ def _header_strength(name: str) -> Strength:
         return Strength.PASSWORD
     if name.lower() in _SECRET_WORDS:
         return Strength.PASSWORD
-    return strength_of(name)
+    bare = _NETWORK_TAIL.sub("", name)
+    return Strength.PASSWORD if bare is not name and bare.lower() in _KEYS_OF_NETWORKS else strength_of(bare)
 
 
 def _is_cell(value: str, strength: Strength) -> bool:

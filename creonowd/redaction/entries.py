@@ -1,0 +1,343 @@
+"""Entries of notes, cards and pages: a label, whatever sets it off, and a value to the end of the line or cell.
+
+`passwords` and `fields` know colons and signs of equality. Here a gap, a row of dots, a bracket, a dash,
+an arrow or the tags of a page may stand between the two, and the label may say which one it is. The
+plainer the value, the clearer must be that the line is an entry and no sentence.
+"""
+
+import re
+import string
+from collections.abc import Sequence
+from enum import IntEnum
+from functools import cached_property
+
+from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule
+from creonowd.redaction.secret_names import (
+    FOREIGN_NAMES,
+    HAN_LABELS,
+    NO_SECRET_TAILS,
+    Strength,
+    strength_of,
+)
+from creonowd.redaction.shape import (
+    BLANK_VALUES,
+    COMMON_VALUES,
+    FUNCTION_WORDS,
+    SENTENCE_WORDS,
+    Oddity,
+    has_digit_and_letter,
+    has_sign,
+    is_blank,
+    is_code,
+    is_common_value,
+    is_latin,
+    is_plain_value,
+    is_reference,
+    is_stand_in,
+    names_a_secret,
+    oddity,
+    unaccented,
+    word_set,
+)
+
+LONGEST_HEAD = 60
+LONGEST_VALUE = 96
+LONGEST_QUALIFIER = 40
+MOST_QUALIFIERS = 4
+MOST_WORDS = 8
+LINES_AROUND = 2
+LONGEST_NEIGHBOUR = 120
+
+_LATIN = "A-Za-z\u00c0-\u024f"
+_LETTER = rf"{_LATIN}\u0400-\u04ff"
+_PLAIN_NAMES = (
+    "password", "passwd", "passwort", "passcode", "passphrase", "pswd", "pwd", "pw", "pass word", "online-pin", "telefon-pin",
+    "memorable word", "security word", "secret word",
+)  # fmt: skip
+_OWN_NAMES = frozenset(("online-pin", "telefon-pin", "memorable word", "security word", "secret word"))
+_HAN_NAMES = tuple(name for name in HAN_LABELS if name[-1] not in ":：")
+_JOINED_NAMES = tuple(name.replace(" ", "_") for name in FOREIGN_NAMES if " " in name)
+NAMES = tuple(
+    dict.fromkeys(map(str.lower, (*_PLAIN_NAMES, *FOREIGN_NAMES, *_JOINED_NAMES, *_HAN_NAMES)))
+)
+KEY_NAMES = (
+    "clé", "clef", "clave", "chiave", "chave", "schlüssel", "schluessel", "sleutel", "klucz", "klíč", "nyckel", "nøgle", "nøkkel", "ключ", "key", "anahtar",
+    "kulcs", "code", "código", "codice", "код", "parola", "キー", "키", "pin", "pass",
+)  # fmt: skip
+"""Words that name a password only beside a network or an account."""
+_NAMES_OF_ACCOUNTS = frozenset(("clave", "parola", "pin", "pass", "chave"))
+
+_TAIL = (
+    r"(?P<tail>s?(?:[ ]?[#№]?[0-9]{1,2}(?![0-9A-Za-z#*@&]))?(?:[ ]?(?:\([^()\n]{1,40}\)|（[^（）\n]{1,40}）|\[[^\[\]\n]{1,24}\])){0,2}"
+    rf"(?:[ ](?:[-–—][ ](?=[^\n:：]{{1,32}}\n))?(?:(?u:[^\W_][\w.@/'’-]{{0,24}})[ ]?){{1,5}}?(?=[:：=\t…|]|[ ](?:[-–—=]|[ ])|\.{{3}}|[→–—]|[-=]>))?)"
+)
+_MARKS = r"[*_`\"'”’»]{0,4}"
+_JOINT = (
+    r"(?:(?P<firm>[ \t\u3000]{0,24}(?:[:：]{1,2}(?!//)|={1,2}>?|＝|≈|(?:[.…·・_][ ]?){3,60}[:：]?|…)"
+    r"|[ ]{0,2}(?:\t[\t ]{0,24}|[ ]{2,40}|\u3000{1,24})|[】』」\]][ \t\u3000]{0,8}[:：]?(?=[^\s,.;)])|[ \t]{0,4}(?:</\w{1,8}>[ \t]{0,4}){1,3}[:：]?\s{0,24}(?:<\w{1,8}(?:\s[^<>\n]{0,80})?>\s{0,16}){0,3}|>)"
+    r"|(?P<loose>[ ]{0,4}(?:[-–—~•·][ ]|[-=]{1,2}>|[→⇒⟶➜➔»›►▶▸☞]|👉|➡\ufe0f?|\|(?=[ ])|[(（\[]|(?=[„“‘«‹「『\"'`*])))"
+    r"|(?P<below>[ \t]?[:：]?[ \t]{0,4}\r?\n(?:[ \t]{0,4}[-=~]{3,60}[ \t]{0,4}\r?\n)?(?:[ \t]{0,8}\r?\n){0,2}(?:[ \t]{0,8}(?:```|~~~)[a-z]{0,12}[ \t]*\r?\n)?[ \t]{0,12}(?:>[ ]?|[-*+•][ ]{1,3}|[0-9]{1,2}[.)][ ])?)"
+    r"|(?P<apart>[ ](?=\S)))"
+    r"[ \t\u3000]{0,24}(?:~~[^~\n]{1,40}~~[ ]?(?:→|->)?[ ]?|<(?:s|del)>[^<\n]{1,40}</(?:s|del)>[ ]?)?[*_`]{0,3}"
+)
+_QUOTED = re.compile(
+    r"[„“‘«‹「『《【\"'`][ \u00a0]?([^\n\"“”‘’„«»‹›「」『』《》【】`]{2,64}?)[ \u00a0]?[“”‘’»›」』》】\"'`]"
+)
+_BARE = re.compile(rf"[!-;=?-\[\]-{{}}~\u00a1-\u024f\u0400-\u04ff]{{3,{LONGEST_VALUE}}}+")
+_PHRASE = re.compile(
+    rf"(?:[{_LETTER}0-9][{_LETTER}0-9'’-]{{0,19}}[ ]){{1,7}}[{_LETTER}0-9][{_LETTER}0-9'’-]{{0,19}}"
+)
+_HAN_PHRASE = re.compile(
+    r"(?:(?:[\u3041-\u30ff\u4e00-\u9fff]{1,4}|[0-9]{1,4})[ ]){2,11}(?:[\u3041-\u30ff\u4e00-\u9fff]{1,4}|[0-9]{1,4})(?=[ \t]*(?:[\r\n（(]|\Z))"
+)
+_HAN_WORDS = re.compile(r"[\w@#$%^&*!+-]{2,16}(?=[ \t]*(?:[\r\n（(|<]|\Z))")
+_ENDS = re.compile(
+    r"[\"'`*_“”’»」』】)\]）]{0,4}[.!。]?(?:[ \t\u3000]*(?:[\r\n|<,;，；。、（(#–—]|//|\Z)|[ \t]{2,}|\t)"
+)
+_END_OF_CLAUSE = re.compile(r"[\"'`*_“”’»」』】)\]）]{0,4}[.,;:!?，。；、]*(?:\s|\Z|[^\x00-\x7f])")
+_LINE_ENDS = re.compile(r"[\"'`*_“”’»」』】)\]）]{0,4}[.。]?[ \t\u3000]*(?:[\r\n|<]|\Z)")
+_COUNTED = re.compile(
+    r"[ ]?(?:[-–~至到][ ]?\d|[位个個字次元年月日号號章层層分秒天%]|文字|桁|자리|자\b|(?:characters|chars|digits|letters|times|attempts|tries"
+    r"|minutes|days|words|Zeichen|Stellen|Ziffern|caractères|chiffres|caracteres|cifras|dígitos|caratteri|tekens|znak\w*|символ\w*|цифр\w*)\b)",
+    re.IGNORECASE,
+)
+_YEAR = re.compile(r"(?:1[5-9]|20)[0-9]{2}\Z")
+_HEAD_MARKS = re.compile(
+    r"(?:.*(?:[,;|:：，；、。（(【「\[<>\t—–•→]|[ ]{2}|[ ][-/][ ]|\u3000))?[\s#>*+•·○●◦▪■□☐☑✓✔🔑🔐🔒📶🛜①-⑳_`\"'\[-]*(?:[0-9]{1,2}[.)、][ ])?",
+    re.DOTALL,
+)
+_IDENTIFIER_BEFORE = re.compile(rf"[{_LETTER}0-9_.$-]{{1,48}}\Z")
+_ACCOUNT = re.compile(
+    r"(?:user\b|user[ _-]?(?:name|id)|username|login|log-in|account|e-?mail|ssid|network|netzwerk|netz\b|benutzer|nutzer|konto|kundennummer|anmeldename"
+    r"|identifiant|utilisateur|compte|réseau|usuario|cuenta|correo|\bred\b|utente|conto|rete\b|usuário|utilizador|conta\b|rede\b|gebruiker|netwerk"
+    r"|użytkownik|konto|sieć|användar|nätverk|bruker|bruger|логин|пользователь|сеть|почта|аккаунт|kullanıcı|用户|用戶|账号|帐号|帳號|账户|帐户|帳戶|登录名"
+    r"|会员名|昵称|邮箱|网络|網絡|無線名|无线名|WiFi名|ユーザー|アカウント|メール|ネットワーク|아이디|계정|네트워크|이메일|\bid\b)[^\n:：=|\t]{0,24}(?:[:：=＝|】\t→–—]|[ ]{2}|[ ]-[ ]|</|\u3000)",
+    re.IGNORECASE,
+)
+_NETWORK = re.compile(
+    r"wi-?fi|wlan|\bwpa|\bwep\b|netz|réseau|\bred\b|\brete\b|rede\b|netwerk|sieci|nätverk|сет[иь]|无线|無線|ネットワーク|와이파이|router|box\b|hotspot|login|acces|accès|access",
+    re.IGNORECASE,
+)
+_NO_ENTRY = re.compile(r"[()=;{}$]|\b(?:def|const|let|var|return|if|self|import|function)\b|--")
+_BLANK_HAN = re.compile(
+    r"[见看问找向请請无無未没沒略忘]|不变|不详|不明|同[上前]|相同|如[下上]|另行|私信|评论|群|后缀|为空|默认|初始|错误|錯誤|重置|管理|设置|修改|提示|保密|公众号|关注|回复|正确|必填|选填|可选|加密|隐藏|一样|或|和|与|的|了|入力|输入|輸入|입력"
+    r"|なし|同じ|参照|未設定|別途|不要|変更|忘|없|동일|참조|문의|공지|변경|분실|아래|위와"
+)
+_OPENED_BY = {")": "(", "]": "[", "}": "{"}
+_SIGNS_BEFORE_HAN = frozenset(" :：=＝】」")
+_WHICH = re.compile(
+    r"[-–—#№(（\[0-9]|(?:for|of|to|on|für|fürs|zum|zur|vom|von|des|der|im|am|beim|do|da|de|del|della|di|du|des|pour|sur|para|en|no|na|per|van|voor|от|для|на|к|від|till|til|für)\b",
+    re.IGNORECASE,
+)
+_NO_QUALIFIERS = FUNCTION_WORDS - word_set("my our your the a for of i")
+_OTHER_TAILS = NO_SECRET_TAILS - word_set("id at for main service test value type group")
+_BLANK_WORDS = BLANK_VALUES | word_set(
+    "ask asking pedir pide pida demander demande demandez fragen frag chiedere chiedi vragen vraag spør fråga zapytaj spytaj спросить спроси même misma mismo mesma mesmo stessa stesso siempre sempre toujours immer"
+    " qui que chez avec beim dans là où dove donde onde quello celle celui hier ici aquí qui ici"
+)
+_NOT_WORDS = COMMON_VALUES | SENTENCE_WORDS
+
+
+class _Joint(IntEnum):
+    """How clearly what stands between a label and a value joins the two."""
+
+    APART = 0
+    BELOW = 1
+    CELL = 2
+    LOOSE = 3
+    FIRM = 4
+
+
+class _Label:
+    """A label, where it stands, and what stands around it."""
+
+    def __init__(self, match: "re.Match[str]") -> None:
+        text, start = match.string, match.start()
+        first = max(0, start - LONGEST_HEAD)
+        line = text.rfind("\n", first, start) + 1
+        self.text = text
+        self.is_cut = not line and first > 0
+        self.line = max(first, line)
+        self.head = text[self.line : start]
+        self.name = match["name"]
+        self.tail = (match["tail"] or "").strip()
+        self.end = match.end("tail")
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the whole label names a password, and not a manager or a hint of passwords."""
+        words = re.findall(r"\w+", self.tail.lower())
+        if not _OTHER_TAILS.isdisjoint(words):
+            return False
+        if self.name.lower() in KEY_NAMES:
+            return self._names_key
+        name = self.name.lower().replace("_", " ")
+        if not name.isascii() or name in FOREIGN_NAMES or name in _OWN_NAMES:
+            return True
+        before = _IDENTIFIER_BEFORE.search(self.head)
+        return strength_of((before[0] if before else "") + self.name) >= Strength.PASSWORD
+
+    @property
+    def _names_key(self) -> bool:
+        """Whether a key is that of a network, or a word such as `clave` stands beside a user."""
+        cell = self.head[_HEAD_MARKS.match(self.head).end() :] if self.is_entry else ""  # pyright: ignore
+        if not self.is_entry or (cell and cell[-1] not in " -_" and not cell[-1] > "\u2e80" and not _NETWORK.search(cell)):
+            return False
+        if _NETWORK.search(f"{cell}{self.name} {self.tail}"):
+            return True
+        if self.name.lower() not in _NAMES_OF_ACCOUNTS:
+            return False
+        return self.is_beside_account or (self.begins_line and not cell.strip())
+
+    @cached_property
+    def is_entry(self) -> bool:
+        """Whether only a few words stand before it on its line or in its cell, and no sentence."""
+        if self.is_cut or _NO_ENTRY.search(self.head):
+            return False
+        marks = _HEAD_MARKS.match(self.head)
+        words = self.head[marks.end() if marks else 0 :].lower().split()
+        if len(words) > MOST_QUALIFIERS or not _NO_QUALIFIERS.isdisjoint(words):
+            return False
+        return not words or words[-1].isascii() or len(words[-1]) <= LONGEST_QUALIFIER
+
+    def is_heading(self, text: str, end: int) -> bool:
+        """Whether it is all that stands on its line, and what ends here all that stands below it."""
+        return self.begins_line and self.is_entry and self.names_one and _LINE_ENDS.match(text, end) is not None
+
+    @property
+    def names_one(self) -> bool:
+        """Whether what follows its name says which password it is, if anything does."""
+        return not self.tail or _WHICH.match(self.tail) is not None
+
+    @cached_property
+    def begins_line(self) -> bool:
+        """Whether nothing but marks and a few letters stand before it on its line."""
+        marks = _HEAD_MARKS.match(self.head)
+        return marks is not None and not re.search(r"[\w，。]", self.head[: marks.end()])
+
+    @cached_property
+    def is_beside_account(self) -> bool:
+        """Whether the name of a user or a network stands before it on its line, or begins a line beside it."""
+        if _ACCOUNT.search(self.head):
+            return True
+        first = self.line
+        for _ in range(LINES_AROUND):
+            if first:
+                first = self.text.rfind("\n", max(0, first - LONGEST_NEIGHBOUR), first - 1) + 1
+        for row in self.text[first : self.line].splitlines():
+            if _ACCOUNT.search(row):
+                return True
+        end = self.text.find("\n", self.end, self.end + LONGEST_NEIGHBOUR)
+        below = self.text[end + 1 : end + 1 + LONGEST_NEIGHBOUR].split("\n")[0] if end >= 0 else ""
+        return _ACCOUNT.search(below) is not None
+
+
+def _entry(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    text, place = match.string, match.end()
+    if text[place : place + 1] in {"", "\r", "\n"}:
+        return NOTHING
+    label = _Label(match)
+    if not label.is_named:
+        return NOTHING
+    joint = _joint(match)
+    first, last, is_quoted = _value(text, place)
+    value = text[first:last]
+    if last > first and " " not in value:
+        if _is_password(text, (first, last), label, joint, is_quoted=is_quoted):
+            return ((first, last),)
+    if joint is _Joint.FIRM and label.is_entry:
+        return _words(text, first, label, is_quoted=is_quoted)
+    return NOTHING
+
+
+def _joint(match: "re.Match[str]") -> _Joint:
+    if match["firm"] is not None:
+        return _Joint.FIRM
+    if match["apart"] is not None or match["below"] is not None:
+        return _Joint.APART if match["below"] is None else _Joint.BELOW
+    return _Joint.CELL if match["loose"].endswith("|") else _Joint.LOOSE
+
+
+def _value(text: str, place: int) -> tuple[int, int, bool]:
+    """Find the value at a place: between quotes of any kind, or up to a blank."""
+    quoted = _QUOTED.match(text, place)
+    if quoted is not None:
+        return (*quoted.span(1), True)
+    bare = _BARE.match(text, place)
+    if bare is None:
+        return place, place, False
+    value = bare[0]
+    while value and (value[-1] in ".,;:!?*`\"'»" or (value[-1] in ")]}" and _OPENED_BY[value[-1]] not in value)):
+        value = value[:-1]
+    return place, place + len(value), False
+
+
+def _is_password(text: str, span: MatchSpan, label: _Label, joint: _Joint, *, is_quoted: bool) -> bool:
+    first, last = span
+    value = unaccented(text[first:last])
+    if len(value) < 3 or is_blank(text[first:last]) or _is_other(value) or _COUNTED.match(text, last):
+        return False
+    if value.strip("#*").isdigit():
+        is_sure = len(value) >= 4 and not _YEAR.match(value) and joint is not _Joint.APART
+        if (joint is _Joint.CELL and not label.begins_line) or joint is _Joint.BELOW:
+            return joint is _Joint.BELOW and len(value) >= 6 and label.is_heading(text, last)
+        return is_sure and label.is_entry and _ENDS.match(text, last) is not None
+    level = oddity(value)
+    if joint is _Joint.APART or (joint is _Joint.BELOW and not label.is_heading(text, last)):
+        return False
+    if label.name.lower() in _NAMES_OF_ACCOUNTS and level < Oddity.ODD:
+        return False
+    if level >= Oddity.UNSAYABLE or (joint is _Joint.FIRM and level >= Oddity.NUMBERED):
+        return True
+    is_odd = has_digit_and_letter(value) or (has_sign(value) and len(value) >= 6)
+    ends = _ENDS.match(text, last) is not None
+    if is_odd or level >= Oddity.ODD:
+        return label.is_entry and (ends or joint is _Joint.FIRM)
+    is_word = value.replace("-", "").replace("_", "").replace(".", "").isalpha()
+    if not is_word or joint is not _Joint.FIRM or len(value) < 4 or not label.names_one:
+        return False
+    return label.begins_line and not is_quoted and _LINE_ENDS.match(text, last) is not None and _NOT_WORDS.isdisjoint(re.split("[-_.]", value.lower()))
+
+
+def _is_other(value: str) -> bool:
+    """Return whether a value says that there is none, or is a variable, a path or an expression."""
+    if not is_plain_value(value, code=False):
+        return True
+    return is_reference(value) or is_code(value) or (names_a_secret(value) and not has_digit_and_letter(value))
+
+
+def _words(text: str, first: int, label: _Label, *, is_quoted: bool) -> Sequence[MatchSpan]:
+    """Take words to the end of the line: spaced Han words, or any beside the name of a user."""
+    if label.name.lower() in KEY_NAMES:
+        return NOTHING
+    spaced = _HAN_PHRASE.match(text, first)
+    if spaced is not None:
+        return NOTHING if _BLANK_HAN.search(spaced[0].replace(" ", "")) else (spaced.span(),)
+    han = _HAN_WORDS.match(text, first)
+    if text[first - 1] == "\t" or text[first - 2 : first] == "  ":
+        han = None
+    if han is not None and text[first - 1] in _SIGNS_BEFORE_HAN and not is_latin(han[0]) and label.is_beside_account and not label.name.isascii():
+        return NOTHING if _BLANK_HAN.search(han[0]) else (han.span(),)
+    phrase = _PHRASE.match(text, first)
+    if phrase is None or not label.begins_line or not _LINE_ENDS.match(text, phrase.end()):
+        return NOTHING
+    words = phrase[0].lower().split()
+    is_sentence = not _NOT_WORDS.isdisjoint(words) or not _BLANK_WORDS.isdisjoint(words)
+    is_sentence = is_sentence or not (is_latin(phrase[0]) or re.search("[0-9]", phrase[0]))
+    return NOTHING if is_sentence or len(words) < 3 else (phrase.span(),)
+
+
+def _rule(names: Sequence[str]) -> RedactionRule:
+    pattern = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+    return RedactionRule(
+        "labelled_password",
+        tuple(names),
+        rf"(?P<name>(?iu:{pattern}))(?![A-Za-z\u00c0-\u024f\u0400-\u04ff]){_TAIL}{_MARKS}{_JOINT}",
+        _entry,
+        bounded=False,
+        swallows=False,
+        names=True,
+    )
+
+
+RULES = (_rule(NAMES), _rule(KEY_NAMES))
