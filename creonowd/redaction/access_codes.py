@@ -21,7 +21,8 @@ PIN_NAMES = (
     "padlock", "key box", "keybox", "schlüsselsafe", "schlüsselbox", "alarmcode", "toegangscode", "inlogcode", "pincode", "kod do", "kod pin",
     "código do", "código da", "código de la", "código del", "codice del", "codice di", "haustür-code", "haustürcode", "zugangscode",
     "security number", "telefoonbank", "電子錠", "电子锁", "門鎖", "门锁", "密码锁", "門禁", "门禁", "锁屏密码", "bike lock", "luggage lock", "door lock", "combination lock", "cadenas", "candado", "lucchetto", "key safe", "host key", "пин-код", "пинкод", "пин", "код домофона", "код двери", "код подъезда", "код доступа",
-    "код от", "код на", "комбинация", "锁码", "门禁码", "pin码", "主持人密钥", "取件码", "暗証番号", "暗証コード", "解錠番号", "鍵の番号", "ロック番号", "도어락", "공동현관",
+    "код от", "код на", "комбинация", "锁码", "门禁码", "pin码", "主持人密钥", "取件码", "暗証番号", "暗証コード", "解錠番号", "zahlenschloss", "zahlenschloß", "vorhängeschloss", "fahrradschloss", "kofferschloss", "antivol", "cijferslot",
+    "fietsslot", "密码盒", "密码箱", "钥匙盒", "钥匙箱", "挂锁", "行李箱锁", "ダイヤル錠", "南京錠", "자물쇠", "鍵の番号", "ロック番号", "도어락", "공동현관",
 )  # fmt: skip
 _CODE_NAMES = (
     "code",
@@ -32,6 +33,8 @@ _CODE_NAMES = (
     "kode",
     "kod",
     "код",
+    "番号",
+    "번호",
     "コード",
     "코드",
 )
@@ -46,7 +49,7 @@ _OPENED = re.compile(
     r"|interfono|portero|garaje|trastero|cancela|verja|ascensor|piso|edificio|finca|buzón|maleta|taquilla|alarma|citofono|ascensore|palazzo"
     r"|condominio|cantina|valigia|allarme|lucchetto|interfone|portão|prédio|garagem|elevador|alarme|mala|cadeado|poort|slagboom|voordeur|gebouw"
     r"|lift|fiets|koffer|domofon\w*|bram\w*|furtk\w*|drzwi|klatk\w*|sejf\w*|garaż\w*|ворот\w*|калитк\w*|шлагбаум\w*|гараж\w*|замк\w*|квартир\w*"
-    r"|dörr\w*|grind|port|intercom|barrier|bin store|basement|lobby|stairwell|courtyard|yard|marina|pool|gym|staff)\b|ドア|玄関|金庫|현관|금고",
+    r"|dörr\w*|grind|port|intercom|barrier|bin store|basement|lobby|stairwell|courtyard|yard|marina|pool|gym|staff)\b|ドア|玄関|金庫|キーボックス|オートロック|ロッカー|自転車|倉庫|車庫|鍵|현관|금고|자물쇠|자전거|도어락|사물함|창고|대문|차고",
     re.IGNORECASE,
 )
 _NO_SECRET_CODE = re.compile(
@@ -55,6 +58,8 @@ _NO_SECRET_CODE = re.compile(
     r"|item|reference|order|booking|tracking)[ -]\Z",
     re.IGNORECASE,
 )
+_REFERS_BACK = re.compile(r"[ ](?:for|to|of|on) (?:it|them|that|this)\b|[ ](?:dafür|dazu|davon)\b", re.IGNORECASE)
+_BEGINS_SENTENCE = re.compile(r"(?:the|its|der|die|das|le|son|el|il|lo|o|a|de|het|su)[ ]|", re.IGNORECASE)
 _DIGITS = re.compile("[0-9]")
 _NUMBER = (
     r"[~*_`]{0,3}(?P<number>[#*]?[0-9](?:[0-9]|[ ]?[–—·/-][ ]?(?=[0-9])|[ ](?=[0-9])){2,15}[#*]?"
@@ -65,7 +70,7 @@ _JOINT = (
     r"(?P<joint>[:：]?[*_]{0,2}[ \t]{0,8}(?:\r?\n[ \t]{0,8}){1,2}(?:[-*+>•][ \t]{1,3})?"
     r"(?=[*_`]{0,3}[#*]?[0-9][0-9 –-]{2,14}[#*]?[*_`]{0,3}[ \t]{0,8}(?:[\r\n]|\Z))"
     r"|[ \t]{0,2}(?:[:：]['*_]{2,3}|[:：=–—|]|->|→|-(?=[ ])|\.{3,}|…+|[(（])[ \t]{0,4}"
-    r"|['’]s[ ]|[ ](?i:is|was|ist|lautet|war|est|es|é|è|c['’]est|(?:is |ist |est |es )?(?:now|still|jetzt|maintenant|ahora)|это|теперь)[ :]{1,2}"
+    r"|['’]s[ ]|[ ]{2,24}|\t{1,4}|[ ](?i:is|was|ist|lautet|war|est|es|é|è|c['’]est|(?:is|ist|est|es|é|è) (?:the|der|die|das|le|la|les|el|los|il|lo|o|a|de|het)|(?:is |ist |est |es )?(?:now|still|jetzt|maintenant|ahora)|это|теперь)[ :]{1,2}"
     r"|(?:是|为|為|は|는|은)[ ]?)"
 )
 _COUNTED = re.compile(
@@ -74,7 +79,7 @@ _COUNTED = re.compile(
     re.IGNORECASE,
 )
 _TURN = re.compile(
-    r"(?:[左右](?:[^0-9，。\n]{0,4}[转轉圈旋到][^0-9，。\n]{0,3})?|\b(?i:left|right|links|rechts|[LR])[ ]?(?i:to )?)([0-9]{1,2})(?![0-9])"
+    r"(?:[左右](?:[^0-9，。\n]{0,4}[转轉圈旋到][^0-9，。\n]{0,3}|[にへ]|(?:쪽)?으로[ ]?|[ ])?|\b(?i:left|right|links|rechts|[LR])[ ]?(?i:to )?)([0-9]{1,2})(?![0-9])"
     r"|\b([0-9]{1,2})[ ](?i:left|right|links|rechts)\b"
 )
 _NUMBER_BEFORE = re.compile(r"(?<![A-Za-z0-9.])(?:[A-Z]-)?([0-9]{4,8}|[0-9]{3}[- ][0-9]{3})\Z")
@@ -90,6 +95,18 @@ _SHORT_NAMES = (
     "kombin",
     "luggage",
     "bike",
+    "antivol",
+    "zahlenschl",
+    "vorhänge",
+    "fahrradschl",
+    "kofferschl",
+    "cijferslot",
+    "fietsslot",
+    "挂锁",
+    "行李箱锁",
+    "ダイヤル錠",
+    "南京錠",
+    "자물쇠",
     "padlock",
     "密码锁",
     "cadenas",
@@ -150,9 +167,14 @@ def _code(match: "re.Match[str]") -> Sequence[MatchSpan]:
     text, start, number = match.string, match.start(), match["number"]
     first = max(0, start - NEAR_CODE)
     line = text.rfind("\n", first, start) + 1
-    head = re.split(r"[.!?][ ]", text[max(first, line) : start])[-1]
+    sentences = re.split(r"[.!?][ ]", text[max(first, line) : start])
+    head = sentences[-1]
+    if not head.strip() or _REFERS_BACK.match(match["words"]) or _BEGINS_SENTENCE.fullmatch(head):
+        head = sentences[-2][-NEAR_CODE:] + ". " + head if len(sentences) > 1 else head
     is_mixed = number.strip("#*- –0123456789") != ""
     if _NO_SECRET_CODE.search(head) or not _OPENED.search(head + match["words"]):
+        return NOTHING
+    if match["joint"] is None and (head is not sentences[-1] or "–" in number):
         return NOTHING
     digits = len(_DIGITS.findall(number))
     if digits < (2 if is_mixed else 4) or _COUNTED.match(text, match.end("number")):
@@ -205,7 +227,9 @@ _CODE = re.compile(
     r"[ \t]{0,8}(?:(?:[-*•·☐☑□▢✓✔]|\[[ xX]?\]|[0-9]{1,3}[.):]?)[ \t]{1,3}|[・●○◦①-⑳][ ]?)?[\"'`]?"
     r"([A-Za-z0-9]{3,16}(?:[- ][A-Za-z0-9]{3,10}){0,3})[\"'`]?(?=[ \t]*(?:[\r\n,、;，。/|(（]|\Z)|[ ]{2})[ \t]*[,、;，/|]?(?:\r?\n)?"
 )
-_REST_OF_LABEL = re.compile(r"[^\n:：→]{0,60}(?:[:：→-]{1,2}[ \t]*)?(?:\r?\n){0,2}")
+_REST_OF_LABEL = re.compile(
+    r"[^\n:：→]{0,60}(?:[:：→-]{1,2}[ \t]*)?(?:\r?\n){0,2}(?:[^\n0-9]{2,120}(?:\r?\n){1,2}(?=[ \t]{0,8}[^\w\n]{0,3}(?:[0-9]{1,2}[.)][ ])?[A-Za-z0-9]{4,10}[- ]?[0-9A-Za-z]{0,10}[ \t]*(?:[\r\n]|[ ]{2})))?"
+)
 
 
 def _backup_codes(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -225,7 +249,7 @@ def _backup_codes(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 
 _ANSWER = re.compile(
-    r"(?:(?:\b(?:A|Answer|Antwort|Réponse|Respuesta|Resposta|Risposta|Ответ)|答案|答え|回答|답변?|答)[ \t]?[:：=填][ \t]{0,4}[\"'“「]?|？[ ]?|[A-Za-z][^\n:：]{2,40}[ ](?:->|→|=>)[ ])"
+    r"(?:(?:\b(?:A|Answer|Antwort|Réponse|Respuesta|Resposta|Risposta|Ответ)|答案|答え|回答|답변?|答)(?:[ \t]?[:：=填]|[】\]」])[ \t]{0,4}[\"'“「]?|？[ ]?|[A-Za-z][^\n:：]{2,40}[ ](?:->|→|=>)[ ])"
     r"([^\s,;，。；\"”」](?:[^\n,;，。；\"”」 ]|[ ](?![ ])){0,40}?)(?=[\"”」]?(?:[ \t]*(?:\r?\n|\Z)|[ ]{2}|[,;，。；]))"
 )
 
@@ -278,11 +302,23 @@ _CARD_NAMES = (
     "номер карты", "卡号", "卡號", "カード番号", "카드번호", "카드 번호", "visa", "mastercard", "amex",
 )  # fmt: skip
 
+def _quoted_digits(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    return (match.span(1),)
+
+
 RULES = (
     RedactionRule(
         "labelled_pin",
+        ("番号", "番號", "コード", "密码", "密碼", "번호"),
+        r"(?:番[号號]|コード|密[码碼]|번호)[^\n0-9]{1,6}((?:[「『“‘][0-9][」』”’][、→, ]{0,2}){3,10})",
+        _quoted_digits,
+        bounded=False,
+        names=True,
+    ),
+    RedactionRule(
+        "labelled_pin",
         ("码", "碼"),
-        r"[码碼](?:是|为|為|[:：])?[ ]?([0-9]{4,8}[#*]?|(?=[a-z]{0,7}[0-9])(?=[0-9]{0,7}[a-z])[a-z0-9]{4,8}(?=[\s,，。；、)）」』】]|\Z))(?![0-9A-Za-z.:/%_-])",
+        r"[码碼](?:[我已]?[发發给給][给給]?[你您]了?|如下|在这)?(?:是|为|為|[:：])?[ ]?([0-9]{1,4}(?:-[0-9]{1,5}){2,3}|[0-9]{4,8}[#*]?|(?=[a-z]{0,7}[0-9])(?=[0-9]{0,7}[a-z])[a-z0-9]{4,8}(?=[\s,，。；、)）」』】]|\Z))(?![0-9A-Za-z.:/%_-])",
         _han_code,
         bounded=False,
         names=True,
@@ -290,7 +326,7 @@ RULES = (
     RedactionRule(
         "labelled_pin",
         PIN_NAMES,
-        rf"(?P<name>(?iu:{_any_of(PIN_NAMES)}))(?:[12](?=[:： ])|[- ](?i:code|number|nummer))?[】」』)\]\"'*`]{{0,3}}(?P<words>{_WORDS})"
+        rf"(?P<name>(?iu:{_any_of(PIN_NAMES)}))(?:[12](?=[:： ])|[- ](?i:code|number|nummer))?(?:[ ]?[(（][^()（）\n0-9]{{1,24}}[)）])?[】」』)\]\"'*`]{{0,3}}(?P<words>{_WORDS})"
         rf"(?:{_JOINT}|[ ]{{0,2}})[\"“「『]?{_NUMBER}",
         _pin,
         names=True,

@@ -28,6 +28,7 @@ from creonowd.redaction.shape import (
     has_digit_and_letter,
     has_sign,
     is_blank,
+    is_blank_han,
     is_code,
     is_common_value,
     is_latin,
@@ -54,6 +55,7 @@ _PLAIN_NAMES = (
     "password", "passwd", "passwort", "passcode", "passphrase", "pswd", "pwd", "pw", "pass word", "online-pin", "telefon-pin",
     "memorable word", "security word", "secret word",
 )  # fmt: skip
+_NAMES_OF_BANKS = frozenset(("memorable word", "security word", "secret word"))
 _OWN_NAMES = frozenset(("online-pin", "telefon-pin", "memorable word", "security word", "secret word"))
 _HAN_NAMES = tuple(name for name in HAN_LABELS if name[-1] not in ":：")
 _JOINED_NAMES = tuple(name.replace(" ", "_") for name in FOREIGN_NAMES if " " in name)
@@ -69,14 +71,14 @@ _NAMES_OF_ACCOUNTS = frozenset(("clave", "parola", "pin", "pass", "chave"))
 
 _TAIL = (
     r"(?P<tail>s?(?:[ ]?[#№]?[0-9]{1,2}(?![0-9A-Za-z#*@&]))?(?:[ ]?(?:\([^()\n]{1,40}\)|（[^（）\n]{1,40}）|\[[^\[\]\n]{1,24}\])){0,2}"
-    rf"(?:[ ](?:[-–—][ ](?=[^\n:：]{{1,32}}\n))?(?:(?u:[^\W_][\w.@/'’-]{{0,24}})[ ]?){{1,5}}?(?=[:：=\t…|]|[ ](?:[-–—=]|[ ])|\.{{3}}|[→–—]|[-=]>))?)"
+    rf"(?:[ ](?:(?u:[^\W_][\w.@/'’-]{{0,24}})[ ]?){{1,5}}?(?=[:：=\t…|<~•·→⇒►▶»👉–—]|[ ](?:[-–—=~•·]|[ ])|\.{{3}}|[-=]>)|[ ](?:[-–—]|for|of|on|to|für|fürs|zum|zur|vom|im|pour|du|de|del|della|do|da|para|per|van|voor|от|для|на|к|від|till)[ ](?:(?u:[^\W_][\w.@/'’-]{{0,24}})[ ]?){{1,4}}(?=[ \t]*[:：]?[ \t]*\r?\n))?)"
 )
 _MARKS = r"[*_`\"'”’»]{0,4}"
 _JOINT = (
     r"(?:(?P<firm>[ \t\u3000]{0,24}(?:[:：]{1,2}(?!//)|={1,2}>?|＝|≈|(?:[.…·・_][ ]?){3,60}[:：]?|…)"
     r"|[ ]{0,2}(?:\t[\t ]{0,24}|[ ]{2,40}|\u3000{1,24})|[】』」\]][ \t\u3000]{0,8}[:：]?(?=[^\s,.;)])|[ \t]{0,4}(?:</\w{1,8}>[ \t]{0,4}){1,3}[:：]?\s{0,24}(?:<\w{1,8}(?:\s[^<>\n]{0,80})?>\s{0,16}){0,3}|>)"
     r"|(?P<loose>[ ]{0,4}(?:[-–—~•·][ ]|[-=]{1,2}>|[→⇒⟶➜➔»›►▶▸☞]|👉|➡\ufe0f?|\|(?=[ ])|[(（\[]|(?=[„“‘«‹「『\"'`*])))"
-    r"|(?P<below>[ \t]?[:：]?[ \t]{0,4}\r?\n(?:[ \t]{0,4}[-=~]{3,60}[ \t]{0,4}\r?\n)?(?:[ \t]{0,8}\r?\n){0,2}(?:[ \t]{0,8}(?:```|~~~)[a-z]{0,12}[ \t]*\r?\n)?[ \t]{0,12}(?:>[ ]?|[-*+•][ ]{1,3}|[0-9]{1,2}[.)][ ])?)"
+    r"|(?P<below>[ \t]?[:：]?[ \t]{0,4}\r?\n(?:[ \t]{0,4}[-=~]{3,60}[ \t]{0,4}\r?\n)?(?:[ \t]{0,8}\r?\n){0,2}(?:[ \t]{0,8}(?:```|~~~)[a-z]{0,12}[ \t]*\r?\n)?[ \t]{0,12}(?:>[ ]?|[-*+•][ ]{1,3}|[0-9]{1,2}[.)][ ])??[*_`]{0,3}(?=[^\s>*+•-]))"
     r"|(?P<apart>[ ](?=\S)))"
     r"[ \t\u3000]{0,24}(?:~~[^~\n]{1,40}~~[ ]?(?:→|->)?[ ]?|<(?:s|del)>[^<\n]{1,40}</(?:s|del)>[ ]?)?[*_`]{0,3}"
 )
@@ -114,15 +116,15 @@ _ACCOUNT = re.compile(
     r"|会员名|昵称|邮箱|网络|網絡|無線名|无线名|WiFi名|ユーザー|アカウント|メール|ネットワーク|아이디|계정|네트워크|이메일|\bid\b)[^\n:：=|\t]{0,24}(?:[:：=＝|】\t→–—]|[ ]{2}|[ ]-[ ]|</|\u3000)",
     re.IGNORECASE,
 )
+_WITH_USER = re.compile(
+    r"(?:con|with|mit|avec|como|come|comme|als|as|com|met|user|usuario|utente|usuário|login)[ :]{1,2}[\w.@-]{2,40},?[ ](?:y|and|und|et|e|en|i|con|com)[ ](?:la |tu |su |a |el |the )?\Z",
+    re.IGNORECASE,
+)
 _NETWORK = re.compile(
     r"wi-?fi|wlan|\bwpa|\bwep\b|netz|réseau|\bred\b|\brete\b|rede\b|netwerk|sieci|nätverk|сет[иь]|无线|無線|ネットワーク|와이파이|router|box\b|hotspot|login|acces|accès|access",
     re.IGNORECASE,
 )
 _NO_ENTRY = re.compile(r"[()=;{}$]|\b(?:def|const|let|var|return|if|self|import|function)\b|--")
-_BLANK_HAN = re.compile(
-    r"[见看问找向请請无無未没沒略忘]|不变|不详|不明|同[上前]|相同|如[下上]|另行|私信|评论|群|后缀|为空|默认|初始|错误|錯誤|重置|管理|设置|修改|提示|保密|公众号|关注|回复|正确|必填|选填|可选|加密|隐藏|一样|或|和|与|的|了|入力|输入|輸入|입력"
-    r"|なし|同じ|参照|未設定|別途|不要|変更|忘|없|동일|참조|문의|공지|변경|분실|아래|위와"
-)
 _OPENED_BY = {")": "(", "]": "[", "}": "{"}
 _SIGNS_BEFORE_HAN = frozenset(" :：=＝】」")
 _WHICH = re.compile(
@@ -130,7 +132,8 @@ _WHICH = re.compile(
     re.IGNORECASE,
 )
 _NO_QUALIFIERS = FUNCTION_WORDS - word_set("my our your the a for of i")
-_OTHER_TAILS = NO_SECRET_TAILS - word_set("id at for main service test value type group")
+_TITLE = re.compile(r"S[0-9]{2}E[0-9]{2}\Z|[A-Z][a-z]+[0-9]{1,2}\Z")
+_OTHER_TAILS = word_set("day tages jour día giorno dia dnia dagen dag") | NO_SECRET_TAILS - word_set("id at for main service test value type group")
 _BLANK_WORDS = BLANK_VALUES | word_set(
     "ask asking pedir pide pida demander demande demandez fragen frag chiedere chiedi vragen vraag spør fråga zapytaj spytaj спросить спроси même misma mismo mesma mesmo stessa stesso siempre sempre toujours immer"
     " qui que chez avec beim dans là où dove donde onde quello celle celui hier ici aquí qui ici"
@@ -187,18 +190,25 @@ class _Label:
             return True
         if self.name.lower() not in _NAMES_OF_ACCOUNTS:
             return False
-        return self.is_beside_account or (self.begins_line and not cell.strip())
+        return self.is_beside_user or self.is_beside_account or (self.begins_line and not cell.strip())
 
     @cached_property
     def is_entry(self) -> bool:
         """Whether only a few words stand before it on its line or in its cell, and no sentence."""
-        if self.is_cut or _NO_ENTRY.search(self.head):
+        if _NO_ENTRY.search(self.head):
             return False
         marks = _HEAD_MARKS.match(self.head)
+        if self.is_cut and not (marks and marks.end()):
+            return False
         words = self.head[marks.end() if marks else 0 :].lower().split()
         if len(words) > MOST_QUALIFIERS or not _NO_QUALIFIERS.isdisjoint(words):
             return False
         return not words or words[-1].isascii() or len(words[-1]) <= LONGEST_QUALIFIER
+
+    @property
+    def is_beside_user(self) -> bool:
+        """Whether “as bob and the” or the like stands right before it."""
+        return _WITH_USER.search(self.head) is not None
 
     def is_heading(self, text: str, end: int) -> bool:
         """Whether it is all that stands on its line, and what ends here all that stands below it."""
@@ -283,9 +293,17 @@ def _is_password(text: str, span: MatchSpan, label: _Label, joint: _Joint, *, is
             return joint is _Joint.BELOW and len(value) >= 6 and label.is_heading(text, last)
         return is_sure and label.is_entry and _ENDS.match(text, last) is not None
     level = oddity(value)
-    if joint is _Joint.APART or (joint is _Joint.BELOW and not label.is_heading(text, last)):
+    if joint is _Joint.APART and label.name.lower() in _NAMES_OF_ACCOUNTS:
+        is_odd = has_digit_and_letter(value) or oddity(value) >= Oddity.ODD
+        return is_odd and label.is_beside_user and _ENDS.match(text, last) is not None
+    if joint is _Joint.APART:
+        is_name = label.name.lower() in _NAMES_OF_BANKS and _LINE_ENDS.match(text, last) is not None
+        return is_name and value.isalpha() and value.lower() not in _NOT_WORDS
+    if (joint is _Joint.BELOW and not label.is_heading(text, last)):
         return False
     if label.name.lower() in _NAMES_OF_ACCOUNTS and level < Oddity.ODD:
+        return False
+    if joint is _Joint.LOOSE and _TITLE.match(value):
         return False
     if level >= Oddity.UNSAYABLE or (joint is _Joint.FIRM and level >= Oddity.NUMBERED):
         return True
@@ -312,12 +330,12 @@ def _words(text: str, first: int, label: _Label, *, is_quoted: bool) -> Sequence
         return NOTHING
     spaced = _HAN_PHRASE.match(text, first)
     if spaced is not None:
-        return NOTHING if _BLANK_HAN.search(spaced[0].replace(" ", "")) else (spaced.span(),)
+        return NOTHING if is_blank_han(spaced[0]) else (spaced.span(),)
     han = _HAN_WORDS.match(text, first)
     if text[first - 1] == "\t" or text[first - 2 : first] == "  ":
         han = None
     if han is not None and text[first - 1] in _SIGNS_BEFORE_HAN and not is_latin(han[0]) and label.is_beside_account and not label.name.isascii():
-        return NOTHING if _BLANK_HAN.search(han[0]) else (han.span(),)
+        return NOTHING if is_blank_han(han[0]) else (han.span(),)
     phrase = _PHRASE.match(text, first)
     if phrase is None or not label.begins_line or not _LINE_ENDS.match(text, phrase.end()):
         return NOTHING

@@ -21,6 +21,7 @@ from creonowd.redaction.shape import (
     has_digit_and_letter,
     has_sign,
     is_blank,
+    is_blank_han,
     is_common_value,
     is_gibberish,
     is_latin,
@@ -48,6 +49,7 @@ _ACCOUNT = re.compile(
 """Names of the column beside a password, without which words in a row are no header."""
 MOST_COLUMNS = 64
 MOST_WORDS = 7
+MOST_LETTERS = 24
 _NO_PHRASE = word_set(
     "ask same see none no yes not n/a in on at with uses use sign google apple facebook login via as is my your our the a an must should login"
     " written printed stored saved kept unknown lost forgotten changed expired optional required min max least varchar string text phone only"
@@ -115,6 +117,7 @@ _CELLS = {
 
 
 _TITLE_BEFORE = re.compile(r"<(?:key|h[1-6]|dt|th|b|strong|label)>[^<>\n]{0,40}\Z", re.IGNORECASE)
+_COUNTED = re.compile(r"[0-9][ ]?[位个個字次元年月日天%]|文字|桁|자리")
 _NO_HEADER = frozenset('="')
 _GAP = re.compile(r"\S[ ]{2,}(?=\S)")
 _HTML_CELL = re.compile(r"<t[hd](?:\s[^<>]{0,120})?>(?:\s{0,8}<\w{1,6}>)?([^<>]{0,128})<")
@@ -420,8 +423,13 @@ def _header_strength(name: str) -> Strength:
 
 
 def _is_cell(value: str, strength: Strength) -> bool:
-    if len(value) < 3 or is_stand_in(value) or is_common_value(value) or not is_latin(value):
+    if len(value) < 3 or is_stand_in(value) or is_common_value(value):
         return False
+    if not is_latin(value):
+        has_more = re.search(r"[0-9!@#$%^&*_+]", value) is not None
+        is_told = "," in value or not is_blank_han(value)
+        is_short = len(value) <= MOST_LETTERS and not _COUNTED.search(value)
+        return strength is Strength.PASSWORD and has_more and is_told and is_short
     words = value.lower().split()
     if len(words) > 1:
         is_phrase = len(words) <= MOST_WORDS and words[0] not in _NO_PHRASE

@@ -13,12 +13,14 @@ LONGEST_BLOCK = 400
 LONGEST_QUESTION = 120
 LONGEST_GIVER = 24
 LONGEST_JOINT = 3
+LONGEST_CLAUSE = 10
 ROWS_TO_ANSWER = 4
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 BEFORE_VALUE = " \t\u3000\"'`(*_“‘„«‹「『（["
-_GIVING_SIGNS = frozenset(":：=＝→⇒>【】–—|是为為成用改换換叫填输打入はがをにで는은이가를을로인")
+_GIVING_SIGNS = frozenset(":：=＝→⇒>【】–—|是为為成用改换換叫填输打入はがをにで는은이가를을로인试試")
 _GIVING_QUOTES = frozenset('(（「『“„«"`')
 _GIVING_WORDS = word_set(
+    "wants takes needs accepts expects verlangt will braucht demande veut pide quiere vuole chiede pede quer vraagt wil требует просит "
     "is was are be now to as use using type enter try with called word wort mot palabra read reads still again paste put ist lautet lauten war jetzt nun auf mit "
     "heißt nämlich est c'est c’est était maintenant avec taper tapez tape sera es era ahora con será agora com ora adesso usa nu met "
     "är er jest é è это теперь на был была стал - it's that's it’s that’s"
@@ -195,6 +197,13 @@ class MentionedValue:
         """Whether nothing but a sign or blanks stands before it, and nothing follows it."""
         gap = self.passage.text[self.passage.end : self.start]
         return self.is_beside and self.ends_clause and not gap.strip(" \t\u3000:：=→-")
+
+    @property
+    def ends_short_clause(self) -> bool:
+        """Whether a few Chinese, Japanese or Korean letters and a blank lead to it, and nothing follows it."""
+        gap = self.passage.text[self.passage.end : self.start]
+        is_short = 1 < len(gap) <= LONGEST_CLAUSE and gap.endswith(" ") and not gap.strip().isascii()
+        return is_short and gap.strip().isalpha() and self.ends_clause
 
     @property
     def is_behind_colon(self) -> bool:

@@ -77,15 +77,19 @@ _NUMBER = re.compile(
     r"[0-9]{4}(?: [0-9]{4}){3,5}\Z|[#*]?(?:[0-9]{4,20}|[0-9]{1,2}(?:-[0-9]{1,2}){2,5})[#*]?\Z"
 )
 _LOCK_NUMBER = re.compile(
-    r"[#*]?[0-9]{3,8}[#*]?\Z|[0-9]{1,4}[*#][0-9]{1,4}\Z|[A-Z]-?[0-9]{3,6}(?:-?[A-Z])?\Z|[0-9]{3,6}-?[A-Z]\Z|[0-9](?:[ ·-][0-9]){2,7}\Z"
+    r"[0-9]{1,3}[A-ZА-Я][0-9]{2,5}[#*]?\Z|[#*]?[0-9]{3,8}[#*]?\Z|[0-9]{1,4}[*#][0-9]{1,4}\Z|[A-Z]-?[0-9]{3,6}(?:-?[A-Z])?\Z|[0-9]{3,6}-?[A-Z]\Z|[0-9](?:[ ·-][0-9]){2,7}\Z"
     r"|[0-9]{1,2}(?:-[0-9]{1,2}){2,5}\Z"
 )
 _ENTERING_WORDS = word_set(
-    "type press dial enter punch key typing pressing dialling tippen drücken taper tapez composer composez teclear marcar pulsar digitar "
+    "tippe tipp tippst drücke drück drückst gib tape tapes compose composes fais faites entre entrez marca marque marcas teclea pulsa pulse introduce digite digito digiti componi"
+    " toets druk typ wpisujesz naciśnij slå tryck knappa набери наберите введи введите нажми нажмите жми punching entering"
+    " type press dial enter punch key typing pressing dialling tippen drücken taper tapez composer composez teclear marcar pulsar digitar "
     "digitare digita premere наберите набрать нажать ключ wpisz toets"
 )
 _ENTERING_SIGNS = frozenset("输按押入打")
 _ON_KEYPAD = re.compile(r"[ ]?(?:on the keypad|am Tastenfeld|を押|を入力|入力|进|进入|开门|再按)")
+_YEAR = re.compile(r"(?:1[5-9]|20)[0-9]{2}\Z")
+_THEN = re.compile(r"[\"'`」』]?[ ]?(?:→|->|=>|➜)")
 _USER_AND = re.compile(r"[\w.@-]{2,}[ ]?(?:/|と|和|,|，|&|\band|\bund|\bet|\by)[ ]?[\"'`“]?\Z")
 _TO_ENTER = re.compile(
     r"(?:输入|填入|键入|輸入|\b(?:[Tt]ype|[Ee]nter|[Uu]se|tippe|gib|tapez|tape|saisis|escribe|teclea|digita|введи|набери)[ ])[ ]?[\"'“‘「«]?[ ]?\Z"
@@ -121,7 +125,21 @@ _ONLY_LOCKS = frozenset(
     )
 )
 _SET_TO = ("设的是", "設的是", "设为", "设成", "設為", "always set", "set it to", "set to")
-_LETTER_AND_NUMBER = re.compile(r"[A-Z][0-9]{4,5}\Z|[0-9]{4,5}[A-Z]\Z")
+_DIAL = re.compile(r"[0-9]{1,2}(?:-[0-9]{1,2}){2,5}\Z")
+_OPENS = re.compile(
+    r"open|unlock|disarm|öffn|auf(?:geht|machen)|geht auf|offen|entsperr|ouvr|déverrouill|désarm|abr|desbloq|apr[eioa]|sblocc|otw|öppna|откры|снима|开|開|열",
+    re.IGNORECASE,
+)
+_CODE_WORD = re.compile("code|код|コード|kod|코드|digi|keypad|[:：]", re.IGNORECASE)
+_WITH = word_set("with mit avec con com met med с by per par via as is auf sur en op")
+_SET_ON = re.compile(r"(?:steht|stehen|gestellt|set|réglé\w*|puest[oa]|impostat[oa]) (?:auf|to|on|at|sur|en|su)[ ]\Z", re.IGNORECASE)
+_PRESS_THEN = re.compile(
+    r"(?:press|drück\w{0,2}|appuy\w{1,3}|pulsa\w?|premi|按|押し)[^\n.。]{0,16}(?:then|dann|puis|luego|poi|再按?|后|て)[ :,，、]{0,3}\Z", re.IGNORECASE
+)
+_ENDS_ORDER = re.compile(
+    r"[\"'”’」』]?(?:[ \t]*(?:[\r\n,.;:!?)，。；、）#*]|\Z)|[ ](?:and|then|to|within|before|und|dann|et|puis|y|e|en|и|dans|nach|after|twice)\b|[^\x00-\x7f])"
+)
+_LETTER_AND_NUMBER = re.compile(r"[0-9]{1,3}[A-ZА-Я][0-9]{2,5}[#*]?\Z|[A-Z][0-9]{4,5}\Z|[0-9]{4,5}[A-Z]\Z")
 _KEYPAD_SIGNS = frozenset("#*")
 _LOCK_SIGNS = frozenset(":：=→(（")
 _JOINED_WORDS = re.compile(r"[A-Za-z]{3,24}(?:_[A-Za-z]{3,24}){1,3}\Z")
@@ -130,7 +148,7 @@ _NO_NUMBER = re.compile(
     r"|tries|minutes|days|bits?|bytes|Zeichen|caractères|caracteres)\b|символ)"
 )
 _LEADS_TO_NAME = re.compile(
-    r"[\"'”’»`)\]*_!]{0,3}(?:[ ]?(?:←|<-|[–—]|[ ]-[ ]|[(（]|这(?:个|就)?是|就是)|[ ](?:is|was|as|ist|est|es|é|è|als|comme|como|come|как)[ ]"
+    r"[\"'”’»`)\]*_!]{0,3}(?:[ ]?(?:←|<-|[–—]|[ ]-[ ]|[(（]|这(?:个|就)?是|就是)|,?[ ](?:is|was|as|for|ist|est|es|é|è|als|comme|como|come|de|como|pour|para|per|как)[ ]"
     r"|[ ]?(?:是|为|為|作为|作為|当|做|が|は))[^\n.!?。！？0-9:：=]{0,40}\Z"
 )
 _ASSIGNED = re.compile(r"[\"'`*_)）】」]{0,3}[ \t]{0,4}(?:[:：=＝]|is\b|是)")
@@ -289,7 +307,7 @@ def _is_stated(candidate: MentionedValue) -> bool:
         return True
     if level is Oddity.NUMBERED:
         follows = _CLAUSE.fullmatch(candidate.passage.text, candidate.passage.end, candidate.start)
-        is_told = candidate.is_told or follows is not None
+        is_told = candidate.is_told or follows is not None or candidate.ends_short_clause
         return candidate.in_sentence and (is_told or candidate.is_alone_behind)
     return (
         candidate.is_beside
@@ -421,6 +439,19 @@ def _lock_on_line(candidate: MentionedValue) -> bool:
     head = candidate.before
     bare = head.rstrip(BEFORE_VALUE)
     if ends_in(head, bare, _ENTERING_SIGNS, _ENTERING_WORDS):
+        return True
+    if _PRESS_THEN.search(head) or (_SET_ON.search(head) and not _YEAR.match(value)):
+        return True
+    if ends_in(head, bare, frozenset(), _WITH) and not _YEAR.match(value):
+        first = max(0, passage.start - LONGEST_BEFORE)
+        if _OPENS.search(passage.text, first, candidate.start) and _ENDS_ORDER.match(passage.text, candidate.end):
+            return True
+    if candidate.is_told and _LETTER_AND_NUMBER.match(value):
+        is_code = _CODE_WORD.search(passage.text, passage.line_start, candidate.start) is not None
+        return candidate.in_sentence and is_code
+    if candidate.is_told and _DIAL.match(value) and _OPENS.search(passage.text, passage.start, candidate.start):
+        return True
+    if bare.endswith("→") and _THEN.match(passage.text, candidate.end):
         return True
     if _ON_KEYPAD.match(passage.text, candidate.end) or bare.endswith(_SET_TO):
         return True

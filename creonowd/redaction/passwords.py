@@ -71,7 +71,7 @@ _WORDS_AFTER = re.compile(
 _WORDS_TO_FULL_STOP = re.compile(r"((?:[ ][a-z][a-z'’]{0,19}){3,7})\.(?=\s|\Z)")
 _ENDS = re.compile(
     r"[\"'`*]{0,3}(?:[ \t]{0,4}(?:\r?\n|\Z)|[ \t]{2}|[,，。；;)）】」』”|&<、]|[.!](?:\s|\Z)"
-    r"|[ \t]+(?:[#/(（<|;]|//|[A-Za-z]{2,16}[:：=]|https?:|[^\x00-\x7f])|[^\x00-\x7f])"
+    r"|[ \t]+(?:[#/(（<|;]|//|[A-Za-z][\w.-]{0,47}[:：=]|https?:|[^\x00-\x7f])|[^\x00-\x7f])"
 )
 _COUNTS = re.compile(
     r"[ ]?(?:[-–~至到][ ]?\d|[位个個字次元年月日号號章层層分秒天%]|文字|桁|자리|자\b|characters|chars|digits|letters"
@@ -121,7 +121,7 @@ _QUALIFIERS = (
     NO_SECRET_WORDS
     | FUNCTION_WORDS
     | word_set(
-        "change changes protection recovery list requirements settings history check box app storage safety security sharing entry"
+        "change changes protection recovery list requirements settings history check box app storage day tages jour día giorno dia dnia dagen safety security sharing entry"
         " dialog screen page book hashing encryption validation managers tips advice expired again"
     )
 )
@@ -530,7 +530,23 @@ def _before_names(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 _USER_BEFORE = re.compile(r"(?<![\w/])u(?:ser|n)?[:=][ ]?[\w.@+-]{1,64}\s{0,12}\Z", re.IGNORECASE)
 _PAIR_BEFORE = re.compile(r"(?<![\w/])[\w.@+-]{1,64}[ ]?[/:][ ]?([!-~]{4,64})[ \t]{0,4}[(（]\Z")
+_AGREED = ("设的", "設的", "约定的", "約定的", "定的", "说好的", "對的", "对的", "用的", "留的")
+
+
+def _agreed_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take quoted words of which it is said that somebody chose them: 我们设的口令是“…”."""
+    is_agreed = match.string.endswith(_AGREED, max(0, match.start() - 8), match.start())
+    return (match.span(1),) if is_agreed else NOTHING
+
+
 RULES = (
+    RedactionRule(
+        "labelled_password",
+        ("密码是", "密碼是", "口令是", "暗语是", "暗語是", "暗号是"),
+        r"(?:密[码碼]|口令|暗[语語号])(?:就)?是[ ]?[“「『\"]([^“”「」『』\"\n]{4,24})[”」』\"]",
+        _agreed_words,
+        bounded=False,
+    ),
     RedactionRule(
         "labelled_password",
         ENGLISH_LABELS,

@@ -58,6 +58,7 @@ MENTIONS_OF_KEYS = (
 """Names of what a machine has made."""
 
 MENTIONS_OF_ACCESS = (
+    "get into", "gets you in", "lets you in", "let me in", "hotspot", "netflix", "spotify", "disney+", "prime video", "streaming", "abonnement", "suscripción",
     "login", "log in", "log-in", "logging in", "logged in", "signing in", "sign in", "sign-in", "credential", "creds", "protected", "encrypted", "zugangsdaten",
     "anmeldung", "anmelden", "einloggen", "geschützt", "verschlüsselt", "identifiant", "connexion", "protégé", "chiffré",
     "acceso", "accesso", "acesso", "protegid", "cifrad", "protett", "inloggen", "вход", "доступ", "登录", "登錄", "登陆", "登入",
@@ -76,7 +77,7 @@ MENTIONS_OF_LOCKS = (
     "keypad", "lockbox", "lock box", "key safe", "padlock", "garage", "gate", "door", "alarm", "safe", "locker", "suitcase", "entry", "building", "deur", "sleutelkluis", "单元门", "东门", "南门", "西门", "北门", "后门", "haustür", "tür",
     "alarmanlage", "schloss", "digicode", "porte", "portail", "coffre", "alarme", "cadenas", "puerta", "portal", "portón", "alarma",
     "caja fuerte", "porta", "portão", "cancello", "allarme", "cassaforte", "brama", "bramy", "домофон", "подъезд", "дверь", "сейф", "门禁", "門禁",
-    "门锁", "大门", "房门", "电子锁", "键盘", "保险箱", "保险柜", "玄関", "金庫", "キーボックス", "オートロック", "鍵箱", "key box", "keybox", "schlüsselbox", "schlüsselkasten", "boîte à clés", "レジ", "コード", "番号", "ドア", "현관", "금고", "도어락",
+    "门锁", "大门", "房门", "电子锁", "键盘", "道闸", "车库", "闸机", "储物柜", "寄存柜", "快递柜", "門鎖", "ворота", "калитка", "шлагбаум", "гараж", "poort", "slagboom", "grind", "garaje", "trastero", "verja", "trappa", "burglar alarm", "safe deposit", "tresor", "schlüsseltresor", "zahlenschloss", "building", "entrance", "immeuble", "interphone", "保险箱", "保险柜", "玄関", "金庫", "キーボックス", "オートロック", "鍵箱", "key box", "keybox", "schlüsselbox", "schlüsselkasten", "boîte à clés", "レジ", "コード", "番号", "ドア", "현관", "금고", "도어락",
 )  # fmt: skip
 """What is opened by a number."""
 
@@ -132,7 +133,7 @@ KEY_OWNERS = word_set(
 )
 PUBLIC_KINDS = word_set(
     "public primary foreign cache partition sort row object hash idempotency dedupe index shortcut hot "
-    "map group registry answer routing unique composite json dict query i18n locale translation next "
+    "group registry answer routing unique composite json dict query i18n locale translation next "
     "document file content chapter item entry node event element field page continuation sync cancel cancellation cursor start end max min num total prompt completion "
     "input output pad eos bos mask sep cls unk stop special per"
 )

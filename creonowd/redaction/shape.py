@@ -141,6 +141,8 @@ COMMON_VALUES = word_set(
 
 BLANK_VALUES = word_set(
     "unset unchanged hidden none nothing unknown undisclosed shown masked omitted withheld forgotten same usual ditto "
+    "erforderlich notwendig freiwillig pflichtfeld requis requise obligatoire facultatif facultative requerido requerida obligatorio obligatoria opcional "
+    "richiesto richiesta obbligatorio obbligatoria facoltativo obrigatório obrigatória verplicht optioneel wymagane wymagany opcjonalne krävs påkrævet vaaditaan требуется обязательно обязателен "
     "keins keine keiner keines kein unverändert unveraendert gleich gleiches verborgen versteckt geheim leer unbekannt folgt entfällt entfaellt "
     "ausgeblendet geändert geaendert vergessen wie siehe steht liegt wird ist nicht nur beim auf per bei "
     "aucun aucune inchangé inchange inchangée masqué masque masquée caché cachée identique inconnu voir idem néant vide oublié secret confidentiel "
@@ -153,6 +155,12 @@ BLANK_VALUES = word_set(
     "нет скрыт тот же прежний см не без неизвестен смотри пусто"
 )
 """Words that say of a secret that it is not there, not shown or written elsewhere."""
+
+
+_BLANK_HAN = re.compile(
+    r"[自待任随必见看问找向请請无無未没沒略忘]|不变|不详|不明|同[上前]|相同|如[下上]|另行|私信|评论|群|后缀|为空|默认|初始|错误|錯誤|重置|管理|设置|修改|提示|保密|公众号|关注|回复|正确|必填|选填|可选|加密|隐藏|一样|或|和|与|的|了|入力|输入|輸入|입력"
+    r"|なし|同じ|参照|未設定|別途|不要|変更|忘|없|동일|참조|문의|공지|변경|분실|아래|위와"
+)
 
 
 _NEIGHBOURS = frozenset((first, second) for first, second in COMMON_PAIRS)
@@ -302,6 +310,11 @@ def is_blank(value: str) -> bool:
     """Return whether a value says that there is none to be seen: `keins`, `wird nicht angezeigt`."""
     words = value.strip("()[]{}<>.,;:!?\"'`*-–—").lower().split()
     return not words or words[0] in BLANK_VALUES
+
+
+def is_blank_han(value: str) -> bool:
+    """Return whether Chinese, Japanese or Korean words say that there is none, or where it is."""
+    return _BLANK_HAN.search(value.replace(" ", "")) is not None
 
 
 def is_plain_value(value: str, *, code: bool = True) -> bool:
