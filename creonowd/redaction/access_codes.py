@@ -11,6 +11,7 @@ from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule
 from creonowd.redaction.shape import is_stand_in
 
 NEAR_CODE = 72
+LONGEST_THING = 64
 MOST_CODES = 24
 LONGEST_QUESTIONS = 500
 LONGEST_ANSWER = 40
@@ -21,7 +22,8 @@ PIN_NAMES = (
     "padlock", "key box", "keybox", "schlüsselsafe", "schlüsselbox", "alarmcode", "toegangscode", "inlogcode", "pincode", "kod do", "kod pin",
     "código do", "código da", "código de la", "código del", "codice del", "codice di", "haustür-code", "haustürcode", "zugangscode",
     "security number", "telefoonbank", "電子錠", "电子锁", "門鎖", "门锁", "密码锁", "門禁", "门禁", "锁屏密码", "bike lock", "luggage lock", "door lock", "combination lock", "cadenas", "candado", "lucchetto", "key safe", "host key", "пин-код", "пинкод", "пин", "код домофона", "код двери", "код подъезда", "код доступа",
-    "код от", "код на", "комбинация", "锁码", "门禁码", "pin码", "主持人密钥", "取件码", "暗証番号", "暗証コード", "解錠番号", "zahlenschloss", "zahlenschloß", "vorhängeschloss", "fahrradschloss", "kofferschloss", "antivol", "cijferslot",
+    "код от", "код на", "комбинация", "锁码", "门禁码", "pin码", "主持人密钥", "取件码", "暗証番号", "暗証コード", "解錠番号", "gerätesperre", "displaysperre", "bildschirmsperre", "tastensperre", "sperrcode", "entsperrcode", "screen lock", "lock screen", "code de déverrouillage", "code de verrouillage", "bloqueo de pantalla",
+    "código de desbloqueo", "código de desbloqueio", "codice di sblocco", "код разблокировки", "暗証", "zahlenschloss", "zahlenschloß", "vorhängeschloss", "fahrradschloss", "kofferschloss", "antivol", "cijferslot",
     "fietsslot", "密码盒", "密码箱", "钥匙盒", "钥匙箱", "挂锁", "行李箱锁", "ダイヤル錠", "南京錠", "자물쇠", "鍵の番号", "ロック番号", "도어락", "공동현관",
 )  # fmt: skip
 _CODE_NAMES = (
@@ -33,13 +35,21 @@ _CODE_NAMES = (
     "kode",
     "kod",
     "код",
+    "celui de",
+    "celui du",
+    "celle de",
+    "celle du",
+    "the one for",
+    "the one on",
+    "quello del",
+    "quello della",
     "番号",
     "번호",
     "コード",
     "코드",
 )
 _OPENED = re.compile(
-    r"\b(?:door|gate|alarm|lock|locker|lockbox|keypad|garage|entry|entrance|building|safe|house|flat|apartment|phone|wi-?fi|wlan|access"
+    r"\b(?:clavier|teclado|tastiera|tastatur|türschloss|torschloss|vorhängeschloss|toetsenbord|panel|door|gate|alarm|lock|locker|lockbox|keypad|garage|entry|entrance|building|safe|house|flat|apartment|phone|wi-?fi|wlan|access"
     r"|security|duress|panic|burglar|bike|suitcase|shed|storage|voicemail|card|verification|login|sms|one-time|2fa|two-factor"
     r"|authenticat\w*|confirmation|sign-in|parental|pairing|meeting|conference|webinar|personal|secret|cottage|cabin|barn|studio|hotel"
     r"|airbnb|room|entrée|porte|immeuble|portail|coffre|carte|vélo|puerta|portal|casa|portón|caja|tarjeta|cajero|bicicleta|porta|portone"
@@ -70,7 +80,7 @@ _JOINT = (
     r"(?P<joint>[:：]?[*_]{0,2}[ \t]{0,8}(?:\r?\n[ \t]{0,8}){1,2}(?:[-*+>•][ \t]{1,3})?"
     r"(?=[*_`]{0,3}[#*]?[0-9][0-9 –-]{2,14}[#*]?[*_`]{0,3}[ \t]{0,8}(?:[\r\n]|\Z))"
     r"|[ \t]{0,2}(?:[:：]['*_]{2,3}|[:：=–—|]|->|→|-(?=[ ])|\.{3,}|…+|[(（])[ \t]{0,4}"
-    r"|['’]s[ ]|[ ]{2,24}|\t{1,4}|[ ](?i:is|was|ist|lautet|war|est|es|é|è|c['’]est|(?:is|ist|est|es|é|è) (?:the|der|die|das|le|la|les|el|los|il|lo|o|a|de|het)|(?:is |ist |est |es )?(?:now|still|jetzt|maintenant|ahora)|это|теперь)[ :]{1,2}"
+    r"|['’]s[ ]|[ ]{2,24}|\t{1,4}|[ ](?i:is|was|ist|lautet|war|est|es|é|è|c['’]est|(?:moves|changes|goes|becomes|switches|wechselt|passe|passa|cambia|muda)(?: to| auf| zu| à| a| para| in)?|(?:is|ist|est|es|é|è) (?:the|der|die|das|le|la|les|el|los|il|lo|o|a|de|het)|(?:is |ist |est |es )?(?:now|still|jetzt|maintenant|ahora)|это|теперь)[ :]{1,2}"
     r"|(?:是|为|為|は|는|은)[ ]?)"
 )
 _COUNTED = re.compile(
@@ -171,6 +181,8 @@ def _code(match: "re.Match[str]") -> Sequence[MatchSpan]:
     head = sentences[-1]
     if not head.strip() or _REFERS_BACK.match(match["words"]) or _BEGINS_SENTENCE.fullmatch(head):
         head = sentences[-2][-NEAR_CODE:] + ". " + head if len(sentences) > 1 else head
+    if not re.search(r"\w", head + match["words"]) and match["joint"]:
+        head = text[max(0, start - LONGEST_THING) : start] + head
     is_mixed = number.strip("#*- –0123456789") != ""
     if _NO_SECRET_CODE.search(head) or not _OPENED.search(head + match["words"]):
         return NOTHING
@@ -249,7 +261,7 @@ def _backup_codes(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 
 _ANSWER = re.compile(
-    r"(?:(?:\b(?:A|Answer|Antwort|Réponse|Respuesta|Resposta|Risposta|Ответ)|答案|答え|回答|답변?|答)(?:[ \t]?[:：=填]|[】\]」])[ \t]{0,4}[\"'“「]?|？[ ]?|[A-Za-z][^\n:：]{2,40}[ ](?:->|→|=>)[ ])"
+    r"(?:(?:\b(?:A|Answer|Antwort|Réponse|Respuesta|Resposta|Risposta|Ответ)|答案|答え|回答|답변?|答)(?:[ \t]?[:：=填]|[】\]」])[ \t]{0,4}[\"'“「]?|？[ ]?|[A-Za-z][^\n:：]{2,40}[ ](?:->|→|=>)[ ]|(?i:first|favou?rite|mother|father|maiden|childhood|best)[^\n:：,]{2,28}[:：=][ ]|(?i:maiden name|first pet|first school|first street|first car|birthplace)[ ](?=[A-Z]))"
     r"([^\s,;，。；\"”」](?:[^\n,;，。；\"”」 ]|[ ](?![ ])){0,40}?)(?=[\"”」]?(?:[ \t]*(?:\r?\n|\Z)|[ ]{2}|[,;，。；]))"
 )
 
@@ -292,7 +304,7 @@ _BACKUP_NAMES = (
     "恢复代码", "备用码", "备份码", "恢复码", "備用碼", "恢復碼", "バックアップコード", "リカバリーコード", "回復コード", "복구 코드", "백업 코드",
 )  # fmt: skip
 _QUESTION_NAMES = (
-    "memorable answer", "找回密码的", "security question", "security answer", "secret question", "memorable word", "sicherheitsfrage", "question secrète",
+    "memorable answer", "找回密码的", "security question", "security answer", "sicherheitsantwort", "réponse secrète", "respuesta secreta", "risposta segreta", "resposta secreta", "secret question", "memorable word", "sicherheitsfrage", "question secrète",
     "question de sécurité", "questions de sécurité", "pregunta de seguridad", "preguntas de seguridad", "pregunta secreta",
     "pergunta de segurança", "domanda di sicurezza", "секретный вопрос", "контрольный вопрос", "密保", "安全问题", "秘密の質問",
     "비밀 질문", "본인 확인 질문", "入群验证", "进群验证", "加群验证", "验证问题", "security questions",
@@ -302,11 +314,41 @@ _CARD_NAMES = (
     "номер карты", "卡号", "卡號", "カード番号", "카드번호", "카드 번호", "visa", "mastercard", "amex",
 )  # fmt: skip
 
+_COUNTS_OF_DIGITS = {"一": 1, "二": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8}
+
+
+def _counted_digits(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take a number of which it was just said how many digits it has: 4桁:2719, `6 dígitos 730264`."""
+    count = match["count"]
+    expected = int(count) if count.isdigit() else _COUNTS_OF_DIGITS[count]
+    return (match.span("number"),) if len(match["number"]) == expected else NOTHING
+
+
+def _word_for_company(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    return (match.span(1),)
+
+
 def _quoted_digits(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (match.span(1),)
 
 
+_WORDS_ASKED_FOR = ("the word:", "code word:", "safe word:", "password word:", "duress word:", "codeword:", "safeword:", "the word is ", "code word is ", "safe word is ", "codeword is ")
+_DIGIT_WORDS = ("桁", "位数字", "位數字", "位密", "位数", "位：", "位:", "자리", "-digit", " digits", " digit", "-stellig", " stellig", " stellen", " chiffres", " dígitos", " cifras", " cifre", " cijfers", " цифр")
 RULES = (
+    RedactionRule(
+        "security_answer",
+        _WORDS_ASKED_FOR,
+        r"(?i:the|code|safe|duress|password)[ ]?word(?::| is) ?(?=[A-Z])([A-Z][A-Za-z'’-]{2,24})(?=[.;,]?[ \t]*(?:[\r\n]|\Z))",
+        _word_for_company,
+    ),
+    RedactionRule(
+        "labelled_pin",
+        tuple(f"{count}{word}" for count in "45678四五六八" for word in _DIGIT_WORDS if count.isdigit() or word > "\u2e80"),
+        r"(?P<count>[4-8四五六八])(?i:桁|位(?:数字|數字|数)?|자리|[- ](?:digits?|stellig(?:e[rn]?)?|stellen|chiffres|d[íi]gitos|cifras|cifre|cijfers|цифр))(?u:の|的)?(?:[ ]?(?u:pin|code|number|password|暗証番号|密码|数字|код|código|clave|senha|codice|contraseña))?"
+        r"(?:[ ]?[)）])?(?:[ ]?[:：=–—-]|[ ]?(?:は|是|为|is|ist|est|es|è|é)(?=[ :0-9]))?[ ]{0,2}[\"“「*`]{0,2}(?P<number>[0-9]{4,8})(?![0-9A-Za-z])",
+        _counted_digits,
+        bounded=False,
+    ),
     RedactionRule(
         "labelled_pin",
         ("番号", "番號", "コード", "密码", "密碼", "번호"),
@@ -354,12 +396,18 @@ RULES = (
             "密码:",
             "金庫",
             "combination",
+            "ダイヤル",
+            "郵便受け",
+            "turns right",
+            "turns left",
+            "turn right",
+            "turn left",
             "safe:",
             "safe is",
             "safe opens",
             "tresor",
         ),
-        r"(?i)保险[柜箱]|保險箱|密码[:：]|金庫|combination|safe(?=:| is| opens)|tresor",
+        r"(?i)保险[柜箱]|保險箱|密码[:：]|金庫|ダイヤル|郵便受け|turns? (?:right|left)|combination|safe(?=:| is| opens)|tresor",
         _dial,
         bounded=False,
         names=True,

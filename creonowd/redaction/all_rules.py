@@ -16,6 +16,7 @@ from creonowd.redaction import (
     passwords,
     personal,
     spelling_remarks,
+    statements,
     vendor_keys,
 )
 from creonowd.redaction.broken_labels import broken_label_rule
@@ -37,6 +38,7 @@ RULES = (
     *formats.HEADER_RULES,
     *labels.RULES,
     *commands.RULES,
+    *statements.RULES,
     *passwords.RULES,
     *fields.RULES,
     *access_codes.RULES,

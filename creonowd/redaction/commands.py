@@ -136,6 +136,10 @@ _LEADS = (
     ("rdesktop ", rf"rdesktop {_MORE}-p[ ]"),
     ("snmpwalk ", rf"snmpwalk {_MORE}-[cAX][ ]"),
     ("snmpget ", rf"snmpget {_MORE}-[cAX][ ]"),
+    ("ldapsearch ", rf"ldap\w{{3,8}} {_MORE}-w[ ]"),
+    ("ldapmodify ", rf"ldap\w{{3,8}} {_MORE}-w[ ]"),
+    ("http -a ", r"http -a [\w.@-]{1,64}:"),
+    ("secret 0 ", "secret 0 "),
     ("radtest ", r"radtest \S{1,64} "),
     ("wpa_passphrase ", r"wpa_passphrase (?:\"[^\"\n]{1,32}\"|'[^'\n]{1,32}'|\S{1,32}) "),
     ("encrypt_string ", r"encrypt_string (?:--vault-id \S{1,64} )?(?!-)"),
@@ -281,8 +285,8 @@ RULES = (
     ),
     RedactionRule(
         "command_line_password",
-        ("sudo -s",),
-        "sudo -S",
+        ("sudo -s", "cryptsetup ", "smbpasswd ", "passwd --stdin", "openconnect ", "gpg --passphrase-fd", "docker login", "su -c"),
+        r"sudo -S|cryptsetup |smbpasswd |passwd --stdin|openconnect |gpg --passphrase-fd|docker login|su -c",
         _piped_password,
     ),
     RedactionRule(

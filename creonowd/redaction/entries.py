@@ -85,9 +85,11 @@ _JOINT = (
 _QUOTED = re.compile(
     r"[„“‘«‹「『《【\"'`][ \u00a0]?([^\n\"“”‘’„«»‹›「」『』《》【】`]{2,64}?)[ \u00a0]?[“”‘’»›」』》】\"'`]"
 )
+_DOUBLED = re.compile(r"'((?:[^'\n]|''){1,48}''(?:[^'\n]|''){1,48})'(?!')")
+"""A string with a quote in it, as SQL and YAML write it: `'it''s'`."""
 _BARE = re.compile(rf"[!-;=?-\[\]-{{}}~\u00a1-\u024f\u0400-\u04ff]{{3,{LONGEST_VALUE}}}+")
 _PHRASE = re.compile(
-    rf"(?:[{_LETTER}0-9][{_LETTER}0-9'’-]{{0,19}}[ ]){{1,7}}[{_LETTER}0-9][{_LETTER}0-9'’-]{{0,19}}"
+    rf"(?:[{_LETTER}0-9][{_LETTER}0-9'’-]{{0,19}},?[ ]){{1,7}}[{_LETTER}0-9][{_LETTER}0-9'’-]{{0,19}}"
 )
 _HAN_PHRASE = re.compile(
     r"(?:(?:[\u3041-\u30ff\u4e00-\u9fff]{1,4}|[0-9]{1,4})[ ]){2,11}(?:[\u3041-\u30ff\u4e00-\u9fff]{1,4}|[0-9]{1,4})(?=[ \t]*(?:[\r\n（(]|\Z))"
@@ -132,6 +134,7 @@ _WHICH = re.compile(
     re.IGNORECASE,
 )
 _NO_QUALIFIERS = FUNCTION_WORDS - word_set("my our your the a for of i")
+_PASSWORD_BEFORE = re.compile(rf"{'|'.join(map(re.escape, NAMES))}|パス|wi-?fi|wlan", re.IGNORECASE)
 _TITLE = re.compile(r"S[0-9]{2}E[0-9]{2}\Z|[A-Z][a-z]+[0-9]{1,2}\Z")
 _OTHER_TAILS = word_set("day tages jour día giorno dia dnia dagen dag") | NO_SECRET_TAILS - word_set("id at for main service test value type group")
 _BLANK_WORDS = BLANK_VALUES | word_set(
@@ -206,6 +209,11 @@ class _Label:
         return not words or words[-1].isascii() or len(words[-1]) <= LONGEST_QUALIFIER
 
     @property
+    def names_phrase(self) -> bool:
+        """Whether it names a whole phrase."""
+        return "phras" in self.name.lower()
+
+    @property
     def is_beside_user(self) -> bool:
         """Whether “as bob and the” or the like stands right before it."""
         return _WITH_USER.search(self.head) is not None
@@ -252,6 +260,8 @@ def _entry(match: "re.Match[str]") -> Sequence[MatchSpan]:
     joint = _joint(match)
     first, last, is_quoted = _value(text, place)
     value = text[first:last]
+    if is_quoted and "''" in value and text[first - 1] == "'":
+        return ((first, last),)
     if last > first and " " not in value:
         if _is_password(text, (first, last), label, joint, is_quoted=is_quoted):
             return ((first, last),)
@@ -270,7 +280,7 @@ def _joint(match: "re.Match[str]") -> _Joint:
 
 def _value(text: str, place: int) -> tuple[int, int, bool]:
     """Find the value at a place: between quotes of any kind, or up to a blank."""
-    quoted = _QUOTED.match(text, place)
+    quoted = _DOUBLED.match(text, place) or _QUOTED.match(text, place)
     if quoted is not None:
         return (*quoted.span(1), True)
     bare = _BARE.match(text, place)
@@ -339,10 +349,34 @@ def _words(text: str, first: int, label: _Label, *, is_quoted: bool) -> Sequence
     phrase = _PHRASE.match(text, first)
     if phrase is None or not label.begins_line or not _LINE_ENDS.match(text, phrase.end()):
         return NOTHING
-    words = phrase[0].lower().split()
+    words = phrase[0].lower().replace(",", "").split()
+    if label.names_phrase and len(words) >= 3 and words[0] not in _BLANK_WORDS and re.search("[0-9]", phrase[0]):
+        return (phrase.span(),)
     is_sentence = not _NOT_WORDS.isdisjoint(words) or not _BLANK_WORDS.isdisjoint(words)
     is_sentence = is_sentence or not (is_latin(phrase[0]) or re.search("[0-9]", phrase[0]))
     return NOTHING if is_sentence or len(words) < 3 else (phrase.span(),)
+
+
+def _quoted_change(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take both of «X» → «Y» behind a label, if one of them cannot be a word."""
+    values = match["old"], match["new"]
+    is_odd = any(re.search("[0-9]", value) or oddity(unaccented(value)) >= Oddity.ODD for value in values)
+    return (match.span("old"), match.span("new")) if is_odd else NOTHING
+
+
+def _whole_phrase(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    return NOTHING if is_blank(match[1]) or is_stand_in(match[1]) else (match.span(1),)
+
+
+def _new_one(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take what is told of “the new one”, if a password was spoken of before."""
+    first = max(0, match.start() - LONGEST_NEIGHBOUR)
+    value = match["value"].rstrip(".,;:!?。，；\"'“”»」)")
+    if not _PASSWORD_BEFORE.search(match.string, first, match.start()) or _is_other(value):
+        return NOTHING
+    is_odd = has_digit_and_letter(value) or oddity(value) >= Oddity.ODD
+    start = match.start("value")
+    return ((start, start + len(value)),) if is_odd and len(value) >= 5 else NOTHING
 
 
 def _rule(names: Sequence[str]) -> RedactionRule:
@@ -358,4 +392,36 @@ def _rule(names: Sequence[str]) -> RedactionRule:
     )
 
 
-RULES = (_rule(NAMES), _rule(KEY_NAMES))
+_OPENING, _CLOSING = "[„“‘«‹「『\"'`]", "[“”‘’»›」』\"'`]"
+_NEW_ONES = (
+    "the new one", "the old one", "new one is", "das neue", "das alte", "le nouveau", "la nouvelle", "l'ancien", "el nuevo", "la nueva", "la anterior", "il nuovo", "la nuova", "o novo", "a nova", "het nieuwe",
+    "nowe to", "новый", "старый", "新的", "旧的", "新密码", "新しいの", "新しいパス", "새 비번", "새로운", "now it's", "now it is", "jetzt ist es", "maintenant c'est", "ahora es", "adesso è", "теперь",
+)  # fmt: skip
+RULES = (
+    _rule(NAMES),
+    _rule(KEY_NAMES),
+    RedactionRule(
+        "labelled_password",
+        NAMES,
+        rf"(?iu:{'|'.join(sorted(map(re.escape, NAMES), key=len, reverse=True))})[^\n.。:：„“‘«‹「『\"'`]{{0,32}}{_OPENING} ?(?P<old>[^\n„“”‘’«»‹›「」『』\"`]{{3,64}}?) ?{_CLOSING}"
+        rf"[ ]?(?:to|into|→|->|=>|auf|zu|in|a|à|ad|na|на|naar|til|till|para|por|[换換改变變]?[成为為]|改成|换成|から|에서)[ ]?{_OPENING} ?(?P<new>[^\n„“”‘’«»‹›「」『』\"`]{{3,64}}?) ?{_CLOSING}",
+        _quoted_change,
+        bounded=False,
+        names=True,
+    ),
+    RedactionRule(
+        "labelled_password",
+        ("passphrase", "phrase de passe", "passwortsatz", "frase de contraseña", "frase-senha", "密码短语", "パスフレーズ"),
+        rf"(?iu:passphrase|phrase de passe|passwortsatz|frase de contraseña|frase-senha|密码短语|パスフレーズ)[^\n.。„“‘«‹「『\"`]{{0,40}}[„“«‹「『\"`] ?((?:[^\s„“”‘’«»‹›「」『』\"`]{{1,20}} ){{2,8}}[^\s„“”«»‹›「」『』\"`]{{1,20}}?)[,.]? ?[“”»›」』\"`]",
+        _whole_phrase,
+        bounded=False,
+        names=True,
+    ),
+    RedactionRule(
+        "labelled_password",
+        _NEW_ONES,
+        rf"(?iu:{'|'.join(map(re.escape, _NEW_ONES))})(?:[ ](?:is|was|now|ist|heißt|lautet|war|est|c['’]est|es|era|è|é|is|to|это)|是|就是|叫|换成|改成|は|은|는|が|：|:|,)?[ ]?(?:now |nun |jetzt )?[„“‘«「\"'`]?(?P<value>[!-~]{{5,64}})",
+        _new_one,
+        bounded=False,
+    ),
+)

@@ -39,6 +39,7 @@ _KEY_BODY = re.compile(
 _LINES = re.compile(r"[^\n]*(?:\n|\Z)")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=]+")
 _KEY_HEADER = re.compile(r"[A-Za-z-]{3,20}: ")
+FEWEST_DIGITS = 12
 SHORT_KEY = 4096
 MOST_STRAY = 8
 _LONG_RUN = re.compile(r"[A-Za-z0-9+/]{20}")
@@ -85,6 +86,7 @@ _NUMBERED_PHRASE = re.compile(
     rf"{_NUMBER}[a-z]{{3,8}}(?:{_NEXT_WORD}{_NUMBER}[a-z]{{3,8}}){{5,23}}(?![A-Za-z])"
     r"|(?<![0-9])1[.、)）]?[ ]?[\u4e00-\u9fff](?:[\s,，、]{1,8}[0-9]{1,2}[.、)）]?[ ]?[\u4e00-\u9fff]){5,23}(?![\u4e00-\u9fff])"
 )
+_BEGINS_LIST = re.compile(r"\n[ \t>*-]{0,8}1[.):]?[ \t]{1,3}[a-z]{3,10}[ \t]{0,12}(?:\r?\n[ \t>*-]{0,8})?[,;|]?[ \t]{0,8}2[.):]?[ \t]")
 _LETTER = "[a-zà-ÿа-яёąćęłńóśźż]"
 _BETWEEN_WORDS = r"(?:[ \t]{0,3}[-/·•|,;、，][ \t]{0,3}|[ \t\u3000]{1,8}|[ \t]{0,4}\r?\n[ \t]{0,8}(?:>[ ]?){0,3}(?:[-*•·][ \t]{1,3})?)"
 _PHRASE_BEHIND_NAME = re.compile(
@@ -179,7 +181,7 @@ def _login_at_host(match: "re.Match[str]") -> Sequence[MatchSpan]:
 def _recovery_phrase(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take the twelve words or more behind their name, or the numbered ones before it."""
     text, start = match.string, match.start()
-    found = _PHRASE.match(text, match.end())
+    found = None if _BEGINS_LIST.search(text, match.end(), match.end() + 80) else _PHRASE.match(text, match.end())
     span = None if found is None else found.span("phrase")
     if span is None:
         found = _NUMBERED_PHRASE.search(text, match.end(), match.end() + LONGEST_PHRASE)
@@ -335,6 +337,13 @@ RULES = (
         bounded=False,
     ),
     RedactionRule(
+        "otp_secret",
+        ("2fa", "totp", "authenticator", "two-factor", "two-step", "两步验证", "兩步驗證", "二次验证", "双重验证", "二段階認証", "2段階認証", "2단계", "zwei-faktor", "double authentification", "doble factor", "verificación en dos pasos", "двухфактор", "手动输入", "手輸", "手输", "手入力", "setup key", "manual entry", "saisie manuelle"),
+        r"(?:[^\n]{0,120}\n){0,3}?[^\n]{0,120}?(?<![A-Za-z0-9])((?=[A-Z]{0,40}[ -]?[A-Z2-7 -]{0,40}[2-7])(?:[A-Z2-7]{4}(?:[ -][A-Z2-7]{4}){3,15}|[A-Z2-7]{16}|[A-Z2-7]{32})|(?=[a-z]{0,24}[2-7])[a-z2-7]{4}(?:[ -][a-z2-7]{4}){3,15})(?![A-Za-z0-9])",
+        _base32,
+        bounded=False,
+    ),
+    RedactionRule(
         "json_web_token",
         ("eyj",),
         rf"(?<!{WORD}[-_])eyJ{WORD}{{8,}}+\.(?:[ \t]{{0,4}}\\?\r?\n[> \t]{{0,40}}(?=eyJ))?{WORD}{{8,}}+(?:\.[ \t]{{0,4}}\\?\r?\n[> \t]{{0,40}}{WORD}{{20,}}+|(?:\.{{1,2}}{WORD}++){{1,4}}|\.?)",
@@ -445,12 +454,19 @@ def _is_session(name: str, value: str) -> bool:
     if is_stand_in(value):
         return False
     if _SESSION_NAME.search(name):
+        if sum(map(str.isdigit, value)) >= FEWEST_DIGITS:
+            return True
         return has_mixture(value) and not is_words(value)
     return is_random(value, 20)
 
 
 def _named_session(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    return (match.span(1),) if is_random(match[1], 16) else NOTHING
+    if not is_random(match[1], 16):
+        return NOTHING
+    text, end = match.string, match.end()
+    more = _MORE_COOKIES.match(text, end) if text.startswith(";", end) else None
+    others = () if more is None else _COOKIE.finditer(text, end + 1, min(more.end(), end + 1024))
+    return (match.span(1), *(one.span(2) for one in others if _is_session(one[1], one[2])))
 
 
 def _named_cookie(match: "re.Match[str]") -> Sequence[MatchSpan]:

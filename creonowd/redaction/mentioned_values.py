@@ -6,7 +6,7 @@ from functools import cached_property, lru_cache
 
 from creonowd.redaction.rules import MatchSpan
 from creonowd.redaction.secret_names import NO_SECRET_TAILS
-from creonowd.redaction.shape import Oddity, oddity, word_set
+from creonowd.redaction.shape import Oddity, has_sign, oddity, word_set
 
 LONGEST_BLOCK = 400
 """How far below the word a value may stand."""
@@ -36,6 +36,7 @@ _OTHER_NAMES = word_set(
     " correlation-id correlation ticket error charset encoding collation codec region instance driver timeout build release revision ref reference"
     " digest checksum etag vorgang vorgangsnummer zeichensatz fassung dossier référence numéro encodage número referencia versión codificación"
 )
+_ENTERED_IN = ("key in ", "punch in ", "put in ", "type in ", "tap in ")
 _PLACES = word_set("at in on from via for of by to")
 _OTHER_HAN_NAMES = (
     "用户", "用户名", "账号", "帐号", "账户", "帐户", "賬號", "帳號", "登录名", "ユーザー", "ユーザー名", "アカウント", "아이디", "계정",
@@ -206,6 +207,12 @@ class MentionedValue:
         return is_short and gap.strip().isalpha() and self.ends_clause
 
     @property
+    def is_glued(self) -> bool:
+        """Whether it stands right behind a Chinese letter and ends the clause: `公积金Gjj@0571`."""
+        has_both = has_sign(self.value) and sum(map(str.isdigit, self.value)) > 2
+        return has_both and "\u4e00" <= self.before[-1:] <= "\u9fff" and self.ends_clause
+
+    @property
     def is_behind_colon(self) -> bool:
         """Whether a colon stands right before it."""
         return self.before.rstrip(BEFORE_VALUE).endswith((":", "："))
@@ -224,6 +231,8 @@ class MentionedValue:
     def has_other_name(self) -> bool:
         """Whether what stands right before it says that it is something else: a user, a file, a page."""
         before = self.before
+        if before.lower().endswith(_ENTERED_IN):
+            return False
         if self.start > self.passage.end:
             before = before[-(self.start - self.passage.end) :]
         bare = before.rstrip(BEFORE_VALUE + ":：=")

@@ -69,7 +69,7 @@ _SIGNS = re.compile(
 _OPENING = "\"'`(*_“‘„«‹「『【（<[:=>"
 _CLOSING = "\"'`()*_”’»›」』】）>,.!?;:，。、；][<"
 _PARTNER = re.compile(
-    r"(?:[!-~][ ]?[/|:][ ]?|[\w.+-]@[\w.-]{3,64}[)）]?(?:,? (?:and|und|et|y|e|with|mit)|[,，和及])[ ]?"
+    r"(?:[!-~][ ]?[/|:][ ]?|(?:root|admin|administrator|\.[a-z]{2,8}(?:,|[ ]\|)?[ ]\w[\w.@-]{1,31}|[0-9]{1,3}\.[0-9]{1,3}(?::[0-9]{2,5})?,?[ ]\w[\w.@-]{1,31})(?:,|[ ]\|)?[ ]|[\w.+-]@[\w.-]{3,64}[)）]?(?:,? (?:and|und|et|y|e|with|mit)|[,，和及])[ ]?"
     r"|(?:e-?mail|address|user ?name|account|Adresse|Konto|correo|courriel|адрес\w*)(?:,? (?:and|with|und|mit|et|avec|y|con|e|com|en|и)|,)[ ]"
     r"|[ ](?:as|als|comme|como|come|als|jako|как|with|avec|mit|con|com|met|с)[ ](?:user |usuario |utilisateur |benutzer )?[a-z][\w.-]{1,24}[ ](?:with|and|mit|und|avec|et|con|y|com|e|met|en|i|и)[ ](?:the password |password )?)[\"'`“]?\Z"
 )
@@ -131,8 +131,14 @@ _OPENS = re.compile(
     re.IGNORECASE,
 )
 _CODE_WORD = re.compile("code|код|コード|kod|코드|digi|keypad|[:：]", re.IGNORECASE)
+_VERBS_OF_CODES = frozenset(("", "is", "ist", "est", "es", "è", "é", "是", "は", "-", "–", "/"))
+_LOCK_AND_CODE = re.compile(
+    r"(?iu:(?:alarm\w{0,8}|tor|tür|haustür|keller|gate|door|garage|safe|lockbox|keypad|portail|porte|cave|coffre|puerta|portal|garaje|caja|porta|cancello|portão|cofre|poort|deur|дверь|ворота|гараж|подъезд|门|大门|车库|门禁|保险箱)"
+    r"[ ]?(?:is|ist|est|es|è|é|是|は|:|：|=|–|-)?[ ]{0,2})([A-Z]?[0-9]{4,6}[A-Z#*]?)(?![0-9A-Za-z.:])"
+)
 _WITH = word_set("with mit avec con com met med с by per par via as is auf sur en op")
-_SET_ON = re.compile(r"(?:steht|stehen|gestellt|set|réglé\w*|puest[oa]|impostat[oa]) (?:auf|to|on|at|sur|en|su)[ ]\Z", re.IGNORECASE)
+_KEY_IN = re.compile(r"\b[Kk]ey(?:ed|ing)? in[ ]\Z|\b[Pp]unch in[ ]\Z|\b[Pp]ut in[ ]\Z")
+_SET_ON = re.compile(r"(?:moves|moved|changes|changed|switches|goes|wechselt|passe|passera|cambia|pasa|muda|steht|stehen|gestellt|set|réglé\w*|puest[oa]|impostat[oa]) (?:auf|to|on|at|sur|en|su|zu|à|a|para)[ ]\Z", re.IGNORECASE)
 _PRESS_THEN = re.compile(
     r"(?:press|drück\w{0,2}|appuy\w{1,3}|pulsa\w?|premi|按|押し)[^\n.。]{0,16}(?:then|dann|puis|luego|poi|再按?|后|て)[ :,，、]{0,3}\Z", re.IGNORECASE
 )
@@ -312,7 +318,7 @@ def _is_stated(candidate: MentionedValue) -> bool:
     return (
         candidate.is_beside
         or candidate.is_given
-        or (level is Oddity.UNSAYABLE and candidate.in_sentence)
+        or (level is Oddity.UNSAYABLE and (candidate.in_sentence or candidate.is_glued))
     )
 
 
@@ -440,6 +446,8 @@ def _lock_on_line(candidate: MentionedValue) -> bool:
     bare = head.rstrip(BEFORE_VALUE)
     if ends_in(head, bare, _ENTERING_SIGNS, _ENTERING_WORDS):
         return True
+    if _KEY_IN.search(head):
+        return True
     if _PRESS_THEN.search(head) or (_SET_ON.search(head) and not _YEAR.match(value)):
         return True
     if ends_in(head, bare, frozenset(), _WITH) and not _YEAR.match(value):
@@ -449,7 +457,9 @@ def _lock_on_line(candidate: MentionedValue) -> bool:
     if candidate.is_told and _LETTER_AND_NUMBER.match(value):
         is_code = _CODE_WORD.search(passage.text, passage.line_start, candidate.start) is not None
         return candidate.in_sentence and is_code
-    if candidate.is_told and _DIAL.match(value) and _OPENS.search(passage.text, passage.start, candidate.start):
+    if candidate.is_told and _DIAL.match(value) and _OPENS.search(passage.text, passage.start, candidate.end + LONGEST_OWNER):
+        return True
+    if _is_one_of_codes(candidate):
         return True
     if bare.endswith("→") and _THEN.match(passage.text, candidate.end):
         return True
@@ -467,6 +477,16 @@ def _lock_on_line(candidate: MentionedValue) -> bool:
     ):
         return True
     return is_lock and is_beside and is_sure and candidate.in_sentence
+
+
+def _is_one_of_codes(candidate: MentionedValue) -> bool:
+    """Return whether numbers of several locks stand in a row: `Alarm 3090, gate B2684`."""
+    passage = candidate.passage
+    gap = passage.text[passage.end : candidate.start].strip(" :：=").lower()
+    if gap not in _VERBS_OF_CODES or _YEAR.match(candidate.value) or not _ENDS_ORDER.match(passage.text, candidate.end):
+        return False
+    first, last = max(0, passage.start - LONGEST_BEFORE), min(passage.line_end, candidate.end + LONGEST_BEFORE)
+    return len(set(_LOCK_AND_CODE.findall(passage.text, max(first, passage.line_start), last))) > 1
 
 
 def _access_below(candidate: MentionedValue) -> bool:

@@ -21,12 +21,16 @@ from creonowd.redaction.secret_names import (
 from creonowd.redaction.shape import (
     FUNCTION_WORDS,
     SENTENCE_WORDS,
+    Oddity,
     has_digit_and_letter,
     has_sign,
     is_common_value,
+    is_latin,
     is_numbered_word,
     is_plain_value,
+    is_stand_in,
     names_a_secret,
+    oddity,
     word_set,
 )
 
@@ -63,7 +67,7 @@ _HAN_IS = (
 _VALUE = (
     r"(?!(?i:pass|pwd|secret|token|key)[a-z._-]{0,16}+[=:])"
     r"(?:(?P<opening>\\?[\"'`“‘「『《])(?P<quoted>[^\s\"'`“”‘’「」『』《》)，。、：\\][^\n\"'`“”‘’「」『』《》\\]{0,63})"
-    r"\\?[\"'`”’」』》]|(?P<bare>[!#-&(-~\u00c0-\u024f]{3,64}+))"
+    r"\\?[\"'`”’」』》]|(?P<bare>(?:[!#-&(-~\u00c0-\u024f]|(?<=[A-Za-z]{2})(?<![^A-Za-z][rRbB][bBrR])'(?=[A-Za-z]{2})){3,64}+))"
 )
 _WORDS_AFTER = re.compile(
     r"((?:,?[ ][A-Za-z0-9\u00c0-\u024f][A-Za-z0-9'’.\u00c0-\u024f]{0,19}){1,7})[ \t]*(?=\r?\n|\Z|[)）])"
@@ -530,6 +534,15 @@ def _before_names(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 _USER_BEFORE = re.compile(r"(?<![\w/])u(?:ser|n)?[:=][ ]?[\w.@+-]{1,64}\s{0,12}\Z", re.IGNORECASE)
 _PAIR_BEFORE = re.compile(r"(?<![\w/])[\w.@+-]{1,64}[ ]?[/:][ ]?([!-~]{4,64})[ \t]{0,4}[(（]\Z")
+def _short_label(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the value of a mere 密:, where no other Han letter stands before it."""
+    before = match.string[max(0, match.start() - 1) : match.start()]
+    is_label = not before or before in " \t\n，,；;、/|　"
+    value = trim_bare(match[1], in_query=False)
+    is_taken = is_label and is_plain_value(value) and (value.isdigit() or has_digit_and_letter(value) or has_sign(value))
+    return ((match.start(1), match.start(1) + len(value)),) if is_taken else NOTHING
+
+
 _AGREED = ("设的", "設的", "约定的", "約定的", "定的", "说好的", "對的", "对的", "用的", "留的")
 
 
@@ -539,7 +552,61 @@ def _agreed_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (match.span(1),) if is_agreed else NOTHING
 
 
+_ACCOUNT_NAMES = (
+    "账号 ", "帐号 ", "账户 ", "用户 ", "管理员 ", "賬號 ", "帳號 ", "user ", "account ", "login ", "konto ", "benutzer ", "compte ", "utilisateur ", "usuario ", "cuenta ", "utente ",
+    "usuário ", "conta ", "gebruiker ", "логин ", "アカウント ", "ユーザー ", "계정 ", "아이디 ",
+)  # fmt: skip
+
+
+def _pair_of_account(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take X of `account dba:X`, if it cannot be a word."""
+    value = trim_bare(match[1], in_query=False).rstrip("!?,;")
+    is_odd = oddity(value) >= Oddity.ODD or (has_digit_and_letter(value) and has_sign(value))
+    is_taken = is_odd and is_plain_value(value)
+    return ((match.start(1), match.start(1) + len(value)),) if is_taken else NOTHING
+
+
+def _mixed_letters(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take a value of Chinese or Korean letters and others, as no sentence has them: `文库2024pg`."""
+    value = re.split(r"[,;](?=[^\x00-\x7f])", match["value"])[0].rstrip(",;.")
+    if match["verb"] and not re.search("[!-~]\\Z", value):
+        return NOTHING
+    odd = re.search(r"[0-9]", value) and re.search("[A-Za-z_@#$%&*!+-]", value)
+    if not odd and match["setting"] is None:
+        return NOTHING
+    is_count = value[0].isdigit() and _COUNTS.search(value) is not None
+    if is_latin(value) or is_count or not re.search("[0-9A-Za-z@#$%&*!_+-]", value):
+        return NOTHING
+    is_other = _HAN_BLANK.match(value) or is_stand_in(value)
+    first = match.start("value")
+    return NOTHING if is_other else ((first, first + len(value)),)
+
+
 RULES = (
+    RedactionRule(
+        "credential_pair",
+        _ACCOUNT_NAMES,
+        r"(?iu:[^\s:]{2,12}) [\w.-]{2,32}(?:[:：]|[ ]?[/／][ ]?)(?=[^\s]{5})([!-.0-~]{5,64}+)",
+        _pair_of_account,
+        bounded=False,
+    ),
+    RedactionRule(
+        "labelled_password",
+        ("password", "passwd", "passphrase", "_pass", "pwd", "密码", "密碼", "口令", "密钥", "密鑰", "パスワード", "비밀번호", "비번", "암호", "пароль"),
+        r"(?:(?P<setting>(?iu:password|passwd|passphrase|pass|pwd|비밀번호|密码|密碼|口令)=)|(?iu:password|passwd|passphrase|_pass|pwd|密[码碼钥鑰]|口令|パスワード|비밀번호|비번|암호|пароль)"
+        r"(?:[ \t]?[:：=→][ \t]{0,2}|(?P<verb>(?:是|为|為|改成|改为|换成)[ ]?)))[\"'“「]?(?=[!-~]{0,24}[\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3])"
+        r"(?P<value>[!-~\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3]{4,32}?)(?=[\"'”」]?(?:[\s，。；、（(]|\Z))",
+        _mixed_letters,
+        bounded=False,
+        names=True,
+    ),
+    RedactionRule(
+        "labelled_password",
+        ("密:", "密：", " 码:", " 码："),
+        r"(?:密|[ ]码)[:：][ ]?([!-~]{4,64}+)",
+        _short_label,
+        bounded=False,
+    ),
     RedactionRule(
         "labelled_password",
         ("密码是", "密碼是", "口令是", "暗语是", "暗語是", "暗号是"),

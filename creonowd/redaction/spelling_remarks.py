@@ -13,7 +13,7 @@ from creonowd.redaction.shape import BLANK_VALUES, COMMON_VALUES, FUNCTION_WORDS
 LONGEST_SENTENCE = 140
 
 REMARKS = (
-    "all lower case", "all lowercase", "all in lower case", "lower case", "lowercase", "all small letters", "small letters", "no spaces", "without spaces",
+    "all lower case", "all lowercase", "all in lower case", "capitals", "caps and all", "mind the capitals", "lower case", "lowercase", "all small letters", "small letters", "no spaces", "without spaces",
     "without the spaces", "with the spaces", "with spaces", "all one word", "one word", "no capitals", "no caps", "all caps", "capital ", "dash included",
     "including the dash", "with the dash", "alles klein", "kleingeschrieben", "klein geschrieben", "in kleinbuchstaben", "zusammengeschrieben",
     "in einem wort", "ohne leerzeichen", "großgeschrieben", "mit großem", "tout en minuscules", "en minuscules", "sans espace", "tout attaché",
@@ -24,12 +24,12 @@ REMARKS = (
     "すべて小文字", "全部小文字", "小文字", "スペースなし", "ローマ字", "전부 소문자", "모두 소문자", "소문자", "띄어쓰기 없이", "영문으로",
 )  # fmt: skip
 _LABEL = re.compile(
-    rf"(?<![A-Za-z])(?:passwords?|passphrase|passcode|pass ?word|pwd?|pin|wi-?fi|wlan|{'|'.join(map(re.escape, FOREIGN_NAMES))})(?![a-z])|{'|'.join(HAN_LABELS)}",
+    rf"(?<![A-Za-z])(?:passwords?|passphrase|passcode|(?:opens|unlocks)(?= with)|pass ?word|pwd?|pin|wi-?fi|wlan|{'|'.join(map(re.escape, FOREIGN_NAMES))})(?![a-z])|{'|'.join(HAN_LABELS)}",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"[\"“„«「『‘]([^\"“”„«»「」『』‘’\n]{3,60})[\"”“»」』’]")
 _TOLD = re.compile(
-    r"(?:[:：=→是为為叫はがを는은을]|(?<![^\s\"'])(?:is|was|to|ist|lautet|est|c['’]est|es|è|é|to jest|это)(?=\s))[ \t\u3000]{0,2}"
+    r"(?:[:：=→是为為叫はがを는은을]|(?<![^\s\"'])(?:is|was|to|with|ist|lautet|est|c['’]est|es|è|é|to jest|это)(?=\s))[ \t\u3000]{0,2}"
     r"(?P<value>[A-Za-z0-9\u00c0-\u024f\u0400-\u04ff][!-+\--:<-~\u00c0-\u024f\u0400-\u04ff]{2,39}(?: [A-Za-z0-9\u00c0-\u024f\u0400-\u04ff'’-]{1,20}){0,6})[ ]?[,，、(（.。;；–—-]{0,2}[ ]?\Z"
 )
 _BEHIND = re.compile(
