@@ -34,6 +34,7 @@ _CODE_NAMES = (
     "codice",
     "kode",
     "kod",
+    "koden",
     "код",
     "celui de",
     "celui du",
@@ -49,7 +50,7 @@ _CODE_NAMES = (
     "코드",
 )
 _OPENED = re.compile(
-    r"\b(?:clavier|teclado|tastiera|tastatur|türschloss|torschloss|vorhängeschloss|toetsenbord|panel|door|gate|alarm|lock|locker|lockbox|keypad|garage|entry|entrance|building|safe|house|flat|apartment|phone|wi-?fi|wlan|access"
+    r"\b(?:i?phone|ipad|tablet|handy|téléphone|tablette|móvil|teléfono|cellulare|telefono|celular|telefon|laptop|voicemail|mailbox|garasje\w*|port\w{0,3}|dør\w{0,3}|lås\w{0,3}|hus\w{0,3}|clavier|teclado|tastiera|tastatur|türschloss|torschloss|vorhängeschloss|toetsenbord|panel|door|gate|alarm|lock|locker|lockbox|keypad|garage|entry|entrance|building|safe|house|flat|apartment|phone|wi-?fi|wlan|access"
     r"|security|duress|panic|burglar|bike|suitcase|shed|storage|voicemail|card|verification|login|sms|one-time|2fa|two-factor"
     r"|authenticat\w*|confirmation|sign-in|parental|pairing|meeting|conference|webinar|personal|secret|cottage|cabin|barn|studio|hotel"
     r"|airbnb|room|entrée|porte|immeuble|portail|coffre|carte|vélo|puerta|portal|casa|portón|caja|tarjeta|cajero|bicicleta|porta|portone"
@@ -80,7 +81,7 @@ _JOINT = (
     r"(?P<joint>[:：]?[*_]{0,2}[ \t]{0,8}(?:\r?\n[ \t]{0,8}){1,2}(?:[-*+>•][ \t]{1,3})?"
     r"(?=[*_`]{0,3}[#*]?[0-9][0-9 –-]{2,14}[#*]?[*_`]{0,3}[ \t]{0,8}(?:[\r\n]|\Z))"
     r"|[ \t]{0,2}(?:[:：]['*_]{2,3}|[:：=–—|]|->|→|-(?=[ ])|\.{3,}|…+|[(（])[ \t]{0,4}"
-    r"|['’]s[ ]|[ ]{2,24}|\t{1,4}|[ ](?i:is|was|ist|lautet|war|est|es|é|è|c['’]est|(?:moves|changes|goes|becomes|switches|wechselt|passe|passa|cambia|muda)(?: to| auf| zu| à| a| para| in)?|(?:is|ist|est|es|é|è) (?:the|der|die|das|le|la|les|el|los|il|lo|o|a|de|het)|(?:is |ist |est |es )?(?:now|still|jetzt|maintenant|ahora)|это|теперь)[ :]{1,2}"
+    r"|['’]s[ ]|[ ]{2,24}|\t{1,4}|[ ](?i:is|was|ist|lautet|war|est|es|é|è|er|är|eh|c['’]est|(?:moves|changes|goes|becomes|switches|wechselt|passe|passa|cambia|muda)(?: to| auf| zu| à| a| para| in)?|(?:is|ist|est|es|é|è) (?:the|der|die|das|le|la|les|el|los|il|lo|o|a|de|het)|(?:is |ist |est |es )?(?:now|still|jetzt|maintenant|ahora)|это|теперь)[ :]{1,2}"
     r"|(?:是|为|為|は|는|은)[ ]?)"
 )
 _COUNTED = re.compile(
@@ -184,7 +185,8 @@ def _code(match: "re.Match[str]") -> Sequence[MatchSpan]:
     if not re.search(r"\w", head + match["words"]) and match["joint"]:
         head = text[max(0, start - LONGEST_THING) : start] + head
     is_mixed = number.strip("#*- –0123456789") != ""
-    if _NO_SECRET_CODE.search(head) or not _OPENED.search(head + match["words"]):
+    is_keyed = number.endswith(("#", "*")) and match["joint"] is not None
+    if _NO_SECRET_CODE.search(head) or not (is_keyed or _OPENED.search(head + match["words"])):
         return NOTHING
     if match["joint"] is None and (head is not sentences[-1] or "–" in number):
         return NOTHING
@@ -314,12 +316,19 @@ _CARD_NAMES = (
     "номер карты", "卡号", "卡號", "カード番号", "카드번호", "카드 번호", "visa", "mastercard", "amex",
 )  # fmt: skip
 
+_CODE_NEAR = re.compile(
+    r"\b(?:pin|code|password|passcode|combination|lock|door|alarm|card|senha|c[óo]digo|clave|contraseña|mot de passe|kennwort|passwort|geheimzahl|codice|kod)|код|пин|暗証|証明|番号|密[码碼]|口令|验证|비밀|번호",
+    re.IGNORECASE,
+)
 _COUNTS_OF_DIGITS = {"一": 1, "二": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8}
 
 
 def _counted_digits(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take a number of which it was just said how many digits it has: 4桁:2719, `6 dígitos 730264`."""
     count = match["count"]
+    first = max(0, match.start() - LONGEST_THING)
+    if not _CODE_NEAR.search(match.string, first, match.start("number")) or _COUNTED.match(match.string, match.end()):
+        return NOTHING
     expected = int(count) if count.isdigit() else _COUNTS_OF_DIGITS[count]
     return (match.span("number"),) if len(match["number"]) == expected else NOTHING
 

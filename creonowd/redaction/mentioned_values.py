@@ -13,7 +13,7 @@ LONGEST_BLOCK = 400
 LONGEST_QUESTION = 120
 LONGEST_GIVER = 24
 LONGEST_JOINT = 3
-LONGEST_CLAUSE = 10
+LONGEST_CLAUSE = 14
 ROWS_TO_ANSWER = 4
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 BEFORE_VALUE = " \t\u3000\"'`(*_“‘„«‹「『（["
@@ -100,6 +100,7 @@ class Mention(Enum):
     PASSWORD = auto()
     KEY = auto()
     ACCESS = auto()
+    SERVICE = auto()
     OPENING = auto()
     LOCK = auto()
     QUESTION = auto()
@@ -125,6 +126,11 @@ class MentionPassage:
         if self.text.find("|", self.line_start, self.line_end) >= 0:
             return False
         return _HEADING.match(self.text, self.line_start, self.line_end) is not None
+
+    @property
+    def ends_line(self) -> bool:
+        """Whether little more than a verb follows it on its line: パスワードです。"""
+        return self.line_end - self.end <= LONGEST_JOINT + 2
 
     @property
     def ends_with_colon(self) -> bool:

@@ -29,10 +29,12 @@ from creonowd.redaction.secret_names import (
     MENTIONS_OF_LOCKS,
     MENTIONS_OF_OPENING,
     MENTIONS_OF_PASSWORDS,
+    MENTIONS_OF_SERVICES,
 )
 from creonowd.redaction.shape import (
     Oddity,
     has_digit_and_letter,
+    has_sign,
     is_code_group,
     is_hash,
     is_key_like,
@@ -69,7 +71,7 @@ _SIGNS = re.compile(
 _OPENING = "\"'`(*_“‘„«‹「『【（<[:=>"
 _CLOSING = "\"'`()*_”’»›」』】）>,.!?;:，。、；][<"
 _PARTNER = re.compile(
-    r"(?:[!-~][ ]?[/|:][ ]?|(?:root|admin|administrator|\.[a-z]{2,8}(?:,|[ ]\|)?[ ]\w[\w.@-]{1,31}|[0-9]{1,3}\.[0-9]{1,3}(?::[0-9]{2,5})?,?[ ]\w[\w.@-]{1,31})(?:,|[ ]\|)?[ ]|[\w.+-]@[\w.-]{3,64}[)）]?(?:,? (?:and|und|et|y|e|with|mit)|[,，和及])[ ]?"
+    r"(?:[!-~][ ]?[/|:][ ]?|(?:root|admin|administrator|\.[a-z]{2,8}(?:,|[ ]\|)?[ ]\w[\w.@-]{1,31}|(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?::[0-9]{2,5})?,?[ ]\w[\w.@-]{1,31})(?:,|[ ]\|)?[ ]|[\w.+-]@[\w.-]{3,64}[)）]?(?:,? (?:and|und|et|y|e|with|mit)|[,，和及])[ ]?"
     r"|(?:e-?mail|address|user ?name|account|Adresse|Konto|correo|courriel|адрес\w*)(?:,? (?:and|with|und|mit|et|avec|y|con|e|com|en|и)|,)[ ]"
     r"|[ ](?:as|als|comme|como|come|als|jako|как|with|avec|mit|con|com|met|с)[ ](?:user |usuario |utilisateur |benutzer )?[a-z][\w.-]{1,24}[ ](?:with|and|mit|und|avec|et|con|y|com|e|met|en|i|и)[ ](?:the password |password )?)[\"'`“]?\Z"
 )
@@ -92,7 +94,7 @@ _YEAR = re.compile(r"(?:1[5-9]|20)[0-9]{2}\Z")
 _THEN = re.compile(r"[\"'`」』]?[ ]?(?:→|->|=>|➜)")
 _USER_AND = re.compile(r"[\w.@-]{2,}[ ]?(?:/|と|和|,|，|&|\band|\bund|\bet|\by)[ ]?[\"'`“]?\Z")
 _TO_ENTER = re.compile(
-    r"(?:输入|填入|键入|輸入|\b(?:[Tt]ype|[Ee]nter|[Uu]se|tippe|gib|tapez|tape|saisis|escribe|teclea|digita|введи|набери)[ ])[ ]?[\"'“‘「«]?[ ]?\Z"
+    r"(?:输入?|填入?|键入|敲|輸入?|\b(?:[Tt]ype|[Ee]nter|[Uu]se|tippe|gib|tapez|tape|saisis|escribe|teclea|digita|введи|набери)[ ])[ ]?[\"'“‘「«]?[ ]?\Z"
 )
 _TO_LOG_IN = re.compile(r"[\"'`”]?[ ]?(?:で|来|to|zum|pour|para|)[ ]?")
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
@@ -117,6 +119,7 @@ _ONLY_LOCKS = frozenset(
         "cadenas",
         "domofon",
         "домофон",
+        "сигнализация",
         "门锁",
         "电子锁",
         "门禁",
@@ -136,6 +139,10 @@ _LOCK_AND_CODE = re.compile(
     r"(?iu:(?:alarm\w{0,8}|tor|tür|haustür|keller|gate|door|garage|safe|lockbox|keypad|portail|porte|cave|coffre|puerta|portal|garaje|caja|porta|cancello|portão|cofre|poort|deur|дверь|ворота|гараж|подъезд|门|大门|车库|门禁|保险箱)"
     r"[ ]?(?:is|ist|est|es|è|é|是|は|:|：|=|–|-)?[ ]{0,2})([A-Z]?[0-9]{4,6}[A-Z#*]?)(?![0-9A-Za-z.:])"
 )
+_SPACED_DIGITS = re.compile(r"[0-9](?:[ ·-][0-9]){3,7}\Z")
+_DASHED = frozenset(("– ", "— ", "- ", "= ", ": ", "…"))
+_ISSUE = re.compile(r"[A-Za-z]#[0-9]{1,6}\Z")
+"""The end of the number of an issue, or of a name such as `marlow#1923`."""
 _WITH = word_set("with mit avec con com met med с by per par via as is auf sur en op")
 _KEY_IN = re.compile(r"\b[Kk]ey(?:ed|ing)? in[ ]\Z|\b[Pp]unch in[ ]\Z|\b[Pp]ut in[ ]\Z")
 _SET_ON = re.compile(r"(?:moves|moved|changes|changed|switches|goes|wechselt|passe|passera|cambia|pasa|muda|steht|stehen|gestellt|set|réglé\w*|puest[oa]|impostat[oa]) (?:auf|to|on|at|sur|en|su|zu|à|a|para)[ ]\Z", re.IGNORECASE)
@@ -196,8 +203,6 @@ def _judge(kind: Mention) -> Judge:
             return NOTHING
         actual = Mention.PASSWORD if kind is Mention.KEY and _is_of_network(match) else kind
         passage = MentionPassage(text, actual, start, end)
-        if kind is Mention.QUESTION and not passage.asks:
-            return NOTHING
         found = tuple(_behind(passage)) if _has_value(text, kind, end) else NOTHING
         if found or kind not in _VALUES_BEFORE or not _has_value_before(text, start):
             return found
@@ -349,9 +354,10 @@ def _is_joined(candidate: MentionedValue) -> bool:
 
 def _is_stated_number(candidate: MentionedValue) -> bool:
     is_number = _NUMBER.match(candidate.value) is not None
+    is_long = len(candidate.value) >= 6 and candidate.ends_short_clause
     return (
         is_number
-        and candidate.is_told
+        and (candidate.is_told or is_long)
         and candidate.in_sentence
         and not _NO_NUMBER.match(candidate.passage.text, candidate.end)
     )
@@ -365,6 +371,8 @@ def _password_below(candidate: MentionedValue) -> bool:
     is_heading = candidate.passage.is_heading
     if is_heading and candidate.level >= Oddity.NUMBERED and _is_paired(candidate):
         return True
+    if candidate.level is Oddity.NUMBERED and not candidate.passage.is_ascii:
+        return candidate.is_alone and candidate.is_next and candidate.passage.ends_line
     if candidate.level <= Oddity.NUMBERED:
         return False
     if candidate.is_alone and (candidate.is_next or is_heading):
@@ -427,6 +435,15 @@ def _access_on_line(candidate: MentionedValue) -> bool:
     )
 
 
+def _service_on_line(candidate: MentionedValue) -> bool:
+    if candidate.level is Oddity.UNMISTAKABLE:
+        return not _ISSUE.search(candidate.value)
+    text, start = candidate.passage.text, candidate.start
+    first = max(candidate.passage.end, start - LONGEST_BEFORE)
+    has_both = has_sign(candidate.value) and candidate.level >= Oddity.ODD
+    return has_both and _PARTNER.search(text, first, start) is not None
+
+
 def _opening_on_line(candidate: MentionedValue) -> bool:
     if candidate.level is Oddity.PLAIN:
         return _is_stated_number(candidate)
@@ -458,6 +475,8 @@ def _lock_on_line(candidate: MentionedValue) -> bool:
         is_code = _CODE_WORD.search(passage.text, passage.line_start, candidate.start) is not None
         return candidate.in_sentence and is_code
     if candidate.is_told and _DIAL.match(value) and _OPENS.search(passage.text, passage.start, candidate.end + LONGEST_OWNER):
+        return True
+    if _SPACED_DIGITS.match(value) and (candidate.is_told or head[-2:] in _DASHED) and candidate.in_sentence:
         return True
     if _is_one_of_codes(candidate):
         return True
@@ -510,6 +529,14 @@ def _access_below(candidate: MentionedValue) -> bool:
     return is_announced or is_second
 
 
+def _entered_on_line(candidate: MentionedValue) -> bool:
+    """Return whether it is said that the value is typed in: `连的时候输 moxiang2020`."""
+    passage, start = candidate.passage, candidate.start
+    if candidate.level < Oddity.NUMBERED or start - passage.end > LONGEST_BEFORE:
+        return False
+    return _TO_ENTER.search(passage.text, max(passage.end, start - LONGEST_GIVER), start) is not None
+
+
 def _nowhere(_candidate: MentionedValue) -> bool:
     return False
 
@@ -520,14 +547,15 @@ _ACCEPTED: Mapping[
     Mention.PASSWORD: (_password_on_line, _password_below),
     Mention.KEY: (_key_on_line, _key_below),
     Mention.ACCESS: (_access_on_line, _access_below),
+    Mention.SERVICE: (_service_on_line, _nowhere),
     Mention.OPENING: (_opening_on_line, _access_below),
     Mention.LOCK: (_lock_on_line, _nowhere),
-    Mention.QUESTION: (_nowhere, is_answer),
+    Mention.QUESTION: (_entered_on_line, is_answer),
 }
 """What is accepted on the line of the word, and on the lines below."""
 
 
-_VALUES_BEFORE = frozenset(Mention) - {Mention.QUESTION, Mention.LOCK}
+_VALUES_BEFORE = frozenset(Mention) - {Mention.QUESTION, Mention.LOCK, Mention.SERVICE}
 _NUMBERS_ONLY = frozenset((Mention.QUESTION, Mention.LOCK))
 
 
@@ -610,6 +638,7 @@ RULES = (
     _rule(Mention.PASSWORD, MENTIONS_OF_PASSWORDS, "(?:s|et|en|ets|em|om|ом|а|у|ów|a|y|i)?"),
     _rule(Mention.KEY, MENTIONS_OF_KEYS),
     _rule(Mention.ACCESS, MENTIONS_OF_ACCESS, "[a-z]{0,3}"),
+    _rule(Mention.SERVICE, MENTIONS_OF_SERVICES),
     _rule(Mention.OPENING, MENTIONS_OF_OPENING, "[a-z]{0,3}"),
     _rule(Mention.LOCK, MENTIONS_OF_LOCKS),
     _rule(Mention.QUESTION, MENTIONS_IN_QUESTIONS),

@@ -55,7 +55,7 @@ _CLAUSE = (
     r"|(?P<qualifier>(?:[ \t](?u:[^\W\d_][\w-]{1,15})){1,2}?(?=[ ]?[:=：])))?"
 )
 _IS = (
-    r"(?:['’]s(?:[ \t](?:now|still))?|[ \t](?:ist|is|was|war|lautet|est|es|(?:ahora|agora|ora|adesso) (?:es|é|è)|é|è|is nu|är|er|to|это|теперь"
+    r"(?:['’]s(?:[ \t](?:now|still))?|[ \t](?:ist|is|was|war|lautet|est|es|eh|(?:ahora|agora|ora|adesso) (?:es|é|è)|é|è|is nu|är|er|to|это|теперь"
     r"|has been|used to be)(?:[ \t](?:now|still|jetzt|nun|maintenant|désormais|ahora|agora|ora|adesso|set to|changed to|reset to))?"
     r"|[ \t](?:re)?set to|[ \t]changed to|,?[ \t](?:just |please |then )?(?:type|enter|input|use|try|put in))"
     r"[ \t]?[:：]?[ \t]{0,4}"

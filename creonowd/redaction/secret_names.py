@@ -23,7 +23,7 @@ FOREIGN_NAMES = (
     "passwort", "passwörter", "kennwort", "kennwörter", "zugangscode", "losungswort", "codewort", "mot de passe", "mots de passe", "mot_de_passe",
     "mot-de-passe", "motdepasse", "mdp", "phrase de passe", "phrase secrète", "code d'accès", "code d’accès", "contraseña", "contraseñas", "contrasena", "contrasenya",
     "código de acceso", "clave de acceso", "palabra clave", "senha", "senhas", "palavra-passe", "palavra passe", "código de acesso",
-    "codice di accesso", "codice d'accesso", "parola d'ordine", "parola d’ordine", "parola chiave", "wachtwoord", "wachtwoorden", "toegangscode", "lösenord", "passord", "adgangskode",
+    "codice di accesso", "codice d'accesso", "parola d'ordine", "parola d’ordine", "parola chiave", "wachtwoord", "wachtwoorden", "şifresi", "sifresi", "parolası", "toegangscode", "lösenord", "passord", "adgangskode",
     "kodeord", "salasana", "hasło", "hasła", "haslo", "heslo", "lozinka", "zaporka", "parolă", "aðgangsorð", "lykilorð", "slaptažodis", "sifre", "losenord", "jelszó", "şifre",
     "пароль", "пароли", "парола", "лозинка", "κωδικός πρόσβασης", "κωδικός", "סיסמה",
     "סיסמא", "كلمة المرور", "كلمة السر", "पासवर्ड", "รหัสผ่าน", "mật khẩu", "kata sandi", "kata laluan",
@@ -32,14 +32,14 @@ FOREIGN_NAMES = (
 
 HAN_LABELS = (
     "密码", "密碼", "口令", "提取码", "提取碼", "通行码", "访问码", "验证码", "驗證碼", "动态码", "校验码",
-    "解锁码", "安全码", "恢复码", "PIN码", "🔑", "🔐",
+    "解压码", "解壓碼", "解锁码", "安全码", "恢复码", "PIN码", "🔑", "🔐",
     "パスワード", "パスコード", "パス：", "パス:", "暗証番号", "暗証コード", "合言葉", "認証コード", "確認コード", "PINコード", "PIN番号",
     "비밀번호", "비밀 번호", "비번", "암호", "패스워드", "패스코드", "인증번호", "인증코드", "인증 코드", "핀번호", "PIN 번호",
 )  # fmt: skip
 """Names of passwords and codes in Chinese, Japanese and Korean."""
 
 MENTIONS_OF_PASSWORDS = (
-    "password", "passwrd", "pasword", "passwrod", "pwrd", "psswd", "passwd", "passcode", "passphrase", "pwd", "pw", *FOREIGN_NAMES, "la contra", "пароля", "паролем", "паролей", "密码",
+    "password", "passwrd", "pasword", "passwrod", "pwrd", "psswd", "passwd", "passcode", "passphrase", "pwd", "pw", *FOREIGN_NAMES, "mi clave", "la clave", "tu clave", "su clave", "una clave", "minha chave", "şifresi", "sifresi", "parolası", "la contra", "пароля", "паролем", "паролей", "密码",
     "密碼", "口令", "パスワード", "パスコード", "パスは", "パス：", "合言葉", "パスなん", "パス教", "パス変", "パスも変", "パスを変", "パス忘", "パス更新", "パスって", "暗号化キー", "暗証キー", "セキュリティキー", "ネットワークキー", "비밀번호", "비번", "패스워드", "암호", "code wifi", "code wi-fi", "memorable information",
     "memorable info", "parola chiave", "parola d'ordine", "ww", "wpa", "wpa2", "psk", "pre-shared key", "preshared key", "pre-shared-key", "パスフレーズ", "プリシェアードキー", "预共享密钥", "phrase secrète", "团体字", "snmp-server community", "snmp community", "community string", "masterauth",
     "暗码", "暗碼", "鎖屏碼", "锁屏码", "losung", "转移码", "轉移碼", "auth code", "authcode", "epp code", "auth-code", "wifi code", "wi-fi code", "wlan-code", "código wifi", "codice wifi",
@@ -59,7 +59,7 @@ MENTIONS_OF_KEYS = (
 """Names of what a machine has made."""
 
 MENTIONS_OF_ACCESS = (
-    "ftp", "ftps", "zugang", "accès", "log on", "get into", "gets you in", "lets you in", "let me in", "hotspot", "netflix", "spotify", "disney+", "prime video", "streaming", "abonnement", "suscripción",
+    "share login", "portal", "ftp", "ftps", "zugang", "accès", "log on", "get into", "gets you in", "lets you in", "let me in", "hotspot", "netflix", "spotify", "disney+", "prime video", "streaming", "abonnement", "suscripción",
     "login", "log in", "log-in", "logging in", "logged in", "signing in", "sign in", "sign-in", "credential", "creds", "protected", "encrypted", "zugangsdaten",
     "anmeldung", "anmelden", "einloggen", "geschützt", "verschlüsselt", "identifiant", "connexion", "protégé", "chiffré",
     "acceso", "accesso", "acesso", "protegid", "cifrad", "protett", "inloggen", "вход", "доступ", "登录", "登錄", "登陆", "登入",
@@ -67,8 +67,15 @@ MENTIONS_OF_ACCESS = (
 )  # fmt: skip
 """Words near which people write down how to get in."""
 
+MENTIONS_OF_SERVICES = (
+    "admin", "router", "wordpress", "dropbox", "icloud", "apple id", "google", "gmail", "outlook", "github", "gitlab", "nextcloud", "synology", "paypal", "amazon", "ebay", "kdp",
+    "mailchimp", "substack", "patreon", "canva", "adobe", "steam", "zoom", "skype", "instagram", "facebook", "twitter", "mastodon", "discord", "telegram", "微博", "豆瓣", "知乎", "公众号", "邮箱", "网盘", "淘宝",
+    "支付宝", "微信", "メール", "구글", "네이버", "почта",
+)  # fmt: skip
+"""Services and devices beside which only what cannot be a word is a password."""
+
 MENTIONS_OF_OPENING = (
-    "wake it with", "wakes with", "log on with", "unlock", "unzip", "decrypt", "opens with", "open it with", "get in with", "gets in with", "entsperr", "öffnen mit",
+    "打不开", "开不了", "加了锁", "上了锁", "wake it with", "wakes with", "log on with", "unlock", "unzip", "decrypt", "opens with", "open it with", "get in with", "gets in with", "entsperr", "öffnen mit",
     "öffnet mit", "entpack", "déverrouill", "ouvre avec", "ouvrir avec", "s'ouvre", "desbloque", "se abre", "sblocc",
     "si apre", "разблок", "解压", "解壓", "解锁", "解鎖", "解开", "解開", "开锁", "開鎖", "解凍", "解錠", "ロック解除", "开机", "開機", "锁屏", "鎖屏", "屏保", "잠금", "압축",
 )  # fmt: skip
@@ -78,7 +85,7 @@ MENTIONS_OF_LOCKS = (
     "keypad", "lockbox", "lock box", "key safe", "padlock", "garage", "gate", "door", "alarm", "safe", "locker", "suitcase", "entry", "building", "deur", "sleutelkluis", "单元门", "东门", "南门", "西门", "北门", "后门", "haustür", "tür",
     "alarmanlage", "schloss", "digicode", "porte", "portail", "coffre", "alarme", "cadenas", "puerta", "portal", "portón", "alarma",
     "caja fuerte", "porta", "portão", "cancello", "allarme", "cassaforte", "brama", "bramy", "домофон", "подъезд", "дверь", "сейф", "门禁", "門禁",
-    "门锁", "大门", "房门", "电子锁", "键盘", "道闸", "车库", "闸机", "储物柜", "寄存柜", "快递柜", "門鎖", "ворота", "калитка", "шлагбаум", "гараж", "poort", "slagboom", "grind", "garaje", "trastero", "verja", "trappa", "alarm panel", "burglar alarm", "safe deposit", "tresor", "schlüsseltresor", "zahlenschloss", "building", "entrance", "immeuble", "interphone", "保险箱", "保险柜", "玄関", "金庫", "キーボックス", "オートロック", "鍵箱", "key box", "keybox", "schlüsselbox", "schlüsselkasten", "boîte à clés", "レジ", "鍵は", "ロックは", "keller", "cave", "コード", "番号", "ドア", "현관", "금고", "도어락",
+    "门锁", "大门", "房门", "电子锁", "键盘", "道闸", "车库", "闸机", "储物柜", "寄存柜", "快递柜", "門鎖", "ipad", "iphone", "handy", "locker", "сигнализация", "сигнализацию", "ворота", "калитка", "шлагбаум", "гараж", "poort", "slagboom", "grind", "garaje", "trastero", "verja", "trappa", "alarm panel", "burglar alarm", "safe deposit", "tresor", "schlüsseltresor", "zahlenschloss", "building", "entrance", "immeuble", "interphone", "保险箱", "保险柜", "玄関", "金庫", "キーボックス", "オートロック", "鍵箱", "key box", "keybox", "schlüsselbox", "schlüsselkasten", "boîte à clés", "レジ", "鍵は", "ロックは", "keller", "cave", "コード", "番号", "ドア", "현관", "금고", "도어락",
 )  # fmt: skip
 """What is opened by a number."""
 

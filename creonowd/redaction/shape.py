@@ -32,7 +32,7 @@ _NO_PASSWORD = re.compile(
 )
 _SIGN_INSIDE = re.compile(r"[A-Za-z0-9][!@#$%^&*?~][A-Za-z0-9]")
 _SIGN_OF_TEXTS = re.compile(
-    r"\.[a-z]{2,5}#|\A[a-z][\w.-]*@[a-z][a-z0-9-]*\Z|%[0-9A-Fa-f]{2}|@[0-9]{1,2}\Z|\A[A-Z]{1,3}\$[0-9]|\A[a-z]+#[0-9]+\Z|\A[A-Z]#[0-9]"
+    r"\.[a-z]{2,5}#|\A[a-z][\w.-]*@[a-z][a-z0-9-]*\Z|@[0-9]{1,3}\.[0-9]|%[0-9A-Fa-f]{2}|@[0-9]{1,2}\Z|\A[A-Z]{1,3}\$[0-9]|\A[a-z]+#[0-9]+\Z|\A[A-Z]#[0-9]"
 )
 _JOINED = re.compile(
     r"[A-Za-z]{3,}(?:[-_.][A-Za-z]{2,})*[-_.]?[0-9]{1,4}\Z|[A-Za-z]{3,}[-_.][0-9]{1,4}[-_.][A-Za-z]{3,}\Z"
@@ -379,6 +379,8 @@ def oddity(value: str) -> Oddity:
         return Oddity.UNMISTAKABLE
     value = unaccented(value)
     if not 5 <= len(value) <= 64 or not _LETTER.search(value) or is_stand_in(value):
+        return Oddity.PLAIN
+    if _NUMBER_OR_FLAG.match(value):
         return Oddity.PLAIN
     if _SLASHES.search(value):
         return Oddity.ODD

@@ -11,6 +11,8 @@ from creonowd.redaction.secret_names import Strength, strength_of
 from creonowd.redaction.shape import (
     Oddity,
     has_digit_and_letter,
+    has_sign,
+    is_hash,
     is_plain_value,
     is_stand_in,
     oddity,
@@ -122,7 +124,29 @@ def _users(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return spans
 
 
+_ADDRESS_BEFORE = re.compile(r"[A-Za-z0-9][\w.+-]{0,63}\Z")
+
+
+def _beside_address(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take what stands behind an e-mail address and a sign, if it can only be a password."""
+    if not _ADDRESS_BEFORE.search(match.string, max(0, match.start() - 64), match.start()):
+        return NOTHING
+    value = match["value"].rstrip(".,;:!?。，；)）\"'`”»")
+    start = match.start("value")
+    is_listed = match["sign"].strip() in {",", ";", "，", "、", ""} and not has_sign(value)
+    is_sure = not is_listed and oddity(value) >= Oddity.ODD and is_plain_value(value) and not is_hash(value)
+    return ((start, start + len(value)),) if is_sure and not _TELEPHONE.match(value) else NOTHING
+
+
+_TELEPHONE = re.compile(r"[+0-9()/ -]+\Z")
 RULES = (
+    RedactionRule(
+        "credential_pair",
+        ("@",),
+        r"@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{2,63}){1,4}[\"'`>)）]?(?P<sign>[ ]?(?:/|\||→|->|=>|·|;|:|：|、|，|,)[ ]?|[ ]{2,8}|\t|[ ](?:and|und|et|y|e|i|и|with|mit|avec|con|com|和|と|&|\+)[ ])[\"'`“「]?(?!\w{1,10}[:：=])(?P<value>[!-~]{5,64})",
+        _beside_address,
+        bounded=False,
+    ),
     RedactionRule(
         "labelled_secret",
         ("wif", "privkey", "private key", "private_key", "wallet"),
