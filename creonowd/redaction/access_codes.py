@@ -50,7 +50,7 @@ _CODE_NAMES = (
     "코드",
 )
 _OPENED = re.compile(
-    r"\b(?:i?phone|ipad|tablet|handy|téléphone|tablette|móvil|teléfono|cellulare|telefono|celular|telefon|laptop|voicemail|mailbox|garasje\w*|port\w{0,3}|dør\w{0,3}|lås\w{0,3}|hus\w{0,3}|clavier|teclado|tastiera|tastatur|türschloss|torschloss|vorhängeschloss|toetsenbord|panel|door|gate|alarm|lock|locker|lockbox|keypad|garage|entry|entrance|building|safe|house|flat|apartment|phone|wi-?fi|wlan|access"
+    r"\b(?:i?phone|ipad|tablet|handy|téléphone|tablette|móvil|teléfono|cellulare|telefono|celular|telefon|laptop|voicemail|mailbox|garasje\w*|port\w{0,3}|dør\w{0,3}|lås\w{0,3}|hus\w{0,3}|clavier|teclado|tastiera|tastatur|türschloss|torschloss|vorhängeschloss|toetsenbord|panel|(?:key|lock|mail|post)?[ -]?box|door|gate|alarm|lock|locker|lockbox|keypad|garage|entry|entrance|building|safe|house|flat|apartment|phone|wi-?fi|wlan|access"
     r"|security|duress|panic|burglar|bike|suitcase|shed|storage|voicemail|card|verification|login|sms|one-time|2fa|two-factor"
     r"|authenticat\w*|confirmation|sign-in|parental|pairing|meeting|conference|webinar|personal|secret|cottage|cabin|barn|studio|hotel"
     r"|airbnb|room|entrée|porte|immeuble|portail|coffre|carte|vélo|puerta|portal|casa|portón|caja|tarjeta|cajero|bicicleta|porta|portone"
@@ -185,7 +185,7 @@ def _code(match: "re.Match[str]") -> Sequence[MatchSpan]:
     if not re.search(r"\w", head + match["words"]) and match["joint"]:
         head = text[max(0, start - LONGEST_THING) : start] + head
     is_mixed = number.strip("#*- –0123456789") != ""
-    is_keyed = number.endswith(("#", "*")) and match["joint"] is not None
+    is_keyed = number.endswith(("#", "*")) and (match["joint"] is not None or not match["words"])
     if _NO_SECRET_CODE.search(head) or not (is_keyed or _OPENED.search(head + match["words"])):
         return NOTHING
     if match["joint"] is None and (head is not sentences[-1] or "–" in number):
@@ -239,7 +239,7 @@ def _new_code(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 _CODE = re.compile(
     r"[ \t]{0,8}(?:(?:[-*•·☐☑□▢✓✔]|\[[ xX]?\]|[0-9]{1,3}[.):]?)[ \t]{1,3}|[・●○◦①-⑳][ ]?)?[\"'`]?"
-    r"([A-Za-z0-9]{3,16}(?:[- ][A-Za-z0-9]{3,10}){0,3})[\"'`]?(?=[ \t]*(?:[\r\n,、;，。/|(（]|\Z)|[ ]{2})[ \t]*[,、;，/|]?(?:\r?\n)?"
+    r"([A-Za-z0-9]{3,16}(?:[- ][A-Za-z0-9]{3,10}){0,11})[\"'`]?(?=[ \t]*(?:[\r\n,、;，。/|(（]|\Z)|[ ]{2})[ \t]*[,、;，/|]?(?:\r?\n)?"
 )
 _REST_OF_LABEL = re.compile(
     r"[^\n:：→]{0,60}(?:[:：→-]{1,2}[ \t]*)?(?:\r?\n){0,2}(?:[^\n0-9]{2,120}(?:\r?\n){1,2}(?=[ \t]{0,8}[^\w\n]{0,3}(?:[0-9]{1,2}[.)][ ])?[A-Za-z0-9]{4,10}[- ]?[0-9A-Za-z]{0,10}[ \t]*(?:[\r\n]|[ ]{2})))?"

@@ -32,6 +32,7 @@ from creonowd.redaction.shape import (
     is_code,
     is_common_value,
     is_latin,
+    is_passphrase,
     is_plain_value,
     is_reference,
     is_stand_in,
@@ -53,10 +54,10 @@ _LATIN = "A-Za-z\u00c0-\u024f"
 _LETTER = rf"{_LATIN}\u0400-\u04ff"
 _PLAIN_NAMES = (
     "password", "passwd", "passwort", "passcode", "passphrase", "pswd", "pwd", "pw", "pass word", "online-pin", "telefon-pin",
-    "memorable word", "security word", "secret word",
+    "memorable word", "security word", "secret word", "pre-shared key", "preshared key", "pre shared key",
 )  # fmt: skip
 _NAMES_OF_BANKS = frozenset(("memorable word", "security word", "secret word"))
-_OWN_NAMES = frozenset(("online-pin", "telefon-pin", "memorable word", "security word", "secret word"))
+_OWN_NAMES = frozenset(("pre-shared key", "preshared key", "pre shared key", "online-pin", "telefon-pin", "memorable word", "security word", "secret word"))
 _HAN_NAMES = tuple(name for name in HAN_LABELS if name[-1] not in ":：")
 _JOINED_NAMES = tuple(name.replace(" ", "_") for name in FOREIGN_NAMES if " " in name)
 NAMES = tuple(
@@ -75,9 +76,9 @@ _TAIL = (
 )
 _MARKS = r"[*_`\"'”’»]{0,4}"
 _JOINT = (
-    r"(?:(?P<firm>[ \t\u3000]{0,24}(?:[:：]{1,2}(?!//)|={1,2}>?|＝|≈|(?:[.…·・_][ ]?){3,60}[:：]?|…)"
+    r"(?:(?P<firm>[ \t\u3000]{0,24}(?:[:：]{1,2}(?!//|[ \t]{0,4}[\r\n])|={1,2}>?|＝|≈|(?:[.…·・_][ ]?){3,60}[:：]?|…)"
     r"|[ ]{0,2}(?:\t[\t ]{0,24}|[ ]{2,40}|\u3000{1,24})|[】』」\]][ \t\u3000]{0,8}[:：]?(?=[^\s,.;)])|[ \t]{0,4}(?:</\w{1,8}>[ \t]{0,4}){1,3}[:：]?\s{0,24}(?:<\w{1,8}(?:\s[^<>\n]{0,80})?>\s{0,16}){0,3}|>)"
-    r"|(?P<loose>[ ]{0,4}(?:[-–—~•·][ ]|[-=]{1,2}>|[→⇒⟶➜➔»›►▶▸☞]|👉|➡\ufe0f?|\|(?=[ ])|[(（\[]|(?=[„“‘«‹「『\"'`*])))"
+    r"|(?P<loose>[ ]{0,4}(?:[-–—~•·][ ]|[-=]{1,2}>|[→⇒⟶➜➔»›►▶▸☞]|👉|➡\ufe0f?|\|(?=[ ])|[(（\[]|(?=[„“‘«‹「『【《\"'`*])))"
     r"|(?P<below>[ \t]?[:：]?[ \t]{0,4}\r?\n(?:[ \t]{0,4}[-=~]{3,60}[ \t]{0,4}\r?\n)?(?:[ \t]{0,8}\r?\n){0,2}(?:[ \t]{0,8}(?:```|~~~)[a-z]{0,12}[ \t]*\r?\n)?[ \t]{0,12}(?:>[ ]?|[-*+•][ ]{1,3}|[0-9]{1,2}[.)][ ])??[*_`]{0,3}(?=[^\s>*+•-]))"
     r"|(?P<apart>[ ](?=\S)))"
     r"[ \t\u3000]{0,24}(?:~~[^~\n]{1,40}~~[ ]?(?:→|->)?[ ]?|<(?:s|del)>[^<\n]{1,40}</(?:s|del)>[ ]?)?[*_`]{0,3}"
@@ -126,6 +127,7 @@ _NETWORK = re.compile(
     r"wi-?fi|wlan|\bwpa|\bwep\b|netz|réseau|\bred\b|\brete\b|rede\b|netwerk|sieci|nätverk|сет[иь]|无线|無線|ネットワーク|와이파이|router|box\b|hotspot|login|acces|accès|access",
     re.IGNORECASE,
 )
+_NETWORK_ABOVE = re.compile(r"wi-?fi|wlan|ssid", re.IGNORECASE)
 _NO_ENTRY = re.compile(r"[()=;{}$]|\b(?:def|const|let|var|return|if|self|import|function)\b|--")
 _OPENED_BY = {")": "(", "]": "[", "}": "{"}
 _SIGNS_BEFORE_HAN = frozenset(" :：=＝】」")
@@ -135,6 +137,8 @@ _WHICH = re.compile(
 )
 _NO_QUALIFIERS = FUNCTION_WORDS - word_set("my our your the a for of i")
 _PASSWORD_BEFORE = re.compile(rf"{'|'.join(map(re.escape, NAMES))}|パス|wi-?fi|wlan", re.IGNORECASE)
+_OF_ARCHIVES = ("解压", "解壓", "压缩包", "压缩", "解凍", "압축 ", "압축")
+"""What stands before 密码 where the password is often the address of a site."""
 _TITLE = re.compile(r"S[0-9]{2}E[0-9]{2}\Z|[A-Z][a-z]+[0-9]{1,2}\Z")
 _OTHER_TAILS = word_set("day tages jour día giorno dia dnia dagen dag") | NO_SECRET_TAILS - word_set("id at for main service test value type group")
 _BLANK_WORDS = BLANK_VALUES | word_set(
@@ -187,9 +191,11 @@ class _Label:
     def _names_key(self) -> bool:
         """Whether a key is that of a network, or a word such as `clave` stands beside a user."""
         cell = self.head[_HEAD_MARKS.match(self.head).end() :] if self.is_entry else ""  # pyright: ignore
-        if not self.is_entry or (cell and cell[-1] not in " -_" and not cell[-1] > "\u2e80" and not _NETWORK.search(cell)):
+        if self.head.endswith(("<", "/")) or not self.is_entry or (cell and cell[-1] not in " -_" and not cell[-1] > "\u2e80" and not _NETWORK.search(cell)):
             return False
         if _NETWORK.search(f"{cell}{self.name} {self.tail}"):
+            return True
+        if self.begins_line and not cell.strip() and _NETWORK_ABOVE.search(self._above):
             return True
         if self.name.lower() not in _NAMES_OF_ACCOUNTS:
             return False
@@ -233,18 +239,20 @@ class _Label:
         marks = _HEAD_MARKS.match(self.head)
         return marks is not None and not re.search(r"[\w，。]", self.head[: marks.end()])
 
-    @cached_property
-    def is_beside_account(self) -> bool:
-        """Whether the name of a user or a network stands before it on its line, or begins a line beside it."""
-        if _ACCOUNT.search(self.head):
-            return True
+    @property
+    def _above(self) -> str:
+        """The lines right above it."""
         first = self.line
         for _ in range(LINES_AROUND):
             if first:
                 first = self.text.rfind("\n", max(0, first - LONGEST_NEIGHBOUR), first - 1) + 1
-        for row in self.text[first : self.line].splitlines():
-            if _ACCOUNT.search(row):
-                return True
+        return self.text[first : self.line]
+
+    @cached_property
+    def is_beside_account(self) -> bool:
+        """Whether the name of a user or a network stands before it on its line, or begins a line beside it."""
+        if _ACCOUNT.search(self.head) or any(map(_ACCOUNT.search, self._above.splitlines())):
+            return True
         end = self.text.find("\n", self.end, self.end + LONGEST_NEIGHBOUR)
         below = self.text[end + 1 : end + 1 + LONGEST_NEIGHBOUR].split("\n")[0] if end >= 0 else ""
         return _ACCOUNT.search(below) is not None
@@ -295,13 +303,16 @@ def _value(text: str, place: int) -> tuple[int, int, bool]:
 def _is_password(text: str, span: MatchSpan, label: _Label, joint: _Joint, *, is_quoted: bool) -> bool:
     first, last = span
     value = unaccented(text[first:last])
-    if len(value) < 3 or is_blank(text[first:last]) or _is_other(value) or _COUNTED.match(text, last):
+    is_site = (is_quoted or _LINE_ENDS.match(text, last) is not None) and label.head.endswith(_OF_ARCHIVES) and "://" not in value
+    if len(value) < 3 or is_blank(text[first:last]) or (not is_site and _is_other(value)) or _COUNTED.match(text, last):
         return False
     if value.strip("#*").isdigit():
         is_sure = len(value) >= 4 and not _YEAR.match(value) and joint is not _Joint.APART
         if (joint is _Joint.CELL and not label.begins_line) or joint is _Joint.BELOW:
             return joint is _Joint.BELOW and len(value) >= 6 and label.is_heading(text, last)
         return is_sure and label.is_entry and _ENDS.match(text, last) is not None
+    if is_site:
+        return True
     level = oddity(value)
     if joint is _Joint.APART and label.name.lower() in _NAMES_OF_ACCOUNTS:
         is_odd = has_digit_and_letter(value) or oddity(value) >= Oddity.ODD
@@ -311,7 +322,7 @@ def _is_password(text: str, span: MatchSpan, label: _Label, joint: _Joint, *, is
         return is_name and value.isalpha() and value.lower() not in _NOT_WORDS
     if (joint is _Joint.BELOW and not label.is_heading(text, last)):
         return False
-    if label.name.lower() in _NAMES_OF_ACCOUNTS and level < Oddity.ODD:
+    if label.name.lower() in _NAMES_OF_ACCOUNTS and level < Oddity.ODD and joint is not _Joint.BELOW:
         return False
     if joint is _Joint.LOOSE and _TITLE.match(value):
         return False
@@ -321,6 +332,8 @@ def _is_password(text: str, span: MatchSpan, label: _Label, joint: _Joint, *, is
     ends = _ENDS.match(text, last) is not None
     if is_odd or level >= Oddity.ODD:
         return label.is_entry and (ends or joint is _Joint.FIRM)
+    if joint is _Joint.BELOW and value.islower() and "-" in value and is_passphrase(value, 3):
+        return True
     is_word = value.replace("-", "").replace("_", "").replace(".", "").isalpha()
     if not is_word or joint is not _Joint.FIRM or len(value) < 4 or not label.names_one:
         return False
@@ -347,7 +360,7 @@ def _words(text: str, first: int, label: _Label, *, is_quoted: bool) -> Sequence
     if han is not None and text[first - 1] in _SIGNS_BEFORE_HAN and not is_latin(han[0]) and label.is_beside_account and not label.name.isascii():
         return NOTHING if is_blank_han(han[0]) else (han.span(),)
     phrase = _PHRASE.match(text, first)
-    if phrase is None or not label.begins_line or not _LINE_ENDS.match(text, phrase.end()):
+    if phrase is None or not label.names_one or text.startswith((". ", ".\n", ".\r"), phrase.end()) or not label.begins_line or not _LINE_ENDS.match(text, phrase.end()):
         return NOTHING
     words = phrase[0].lower().replace(",", "").split()
     if label.names_phrase and len(words) >= 3 and words[0] not in _BLANK_WORDS and re.search("[0-9]", phrase[0]):

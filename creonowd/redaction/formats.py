@@ -79,6 +79,8 @@ _NUMBER = r"(?:[0-9]{1,2}[.):]?[ \t]{1,2})"
 _PHRASE = re.compile(
     r"(?:[^\n.!?。！？(（]{0,24}[(（][^()（）\n]{0,32}[)）])?[^\n.!?。！？]{0,48}?\s{0,12}(?:[-*>] )?(?P<phrase>"
     rf"(?<![A-Za-z]){_NUMBER}?[a-zà-ÿ]{{3,10}}(?:{_NEXT_WORD}{_NUMBER}?[a-zà-ÿ]{{3,10}}){{11,23}}(?![A-Za-z])"
+    r"|[\uac00-\ud7a3]{1,6}(?:[ ,]{1,2}[\uac00-\ud7a3]{1,6}){11,23}(?![\uac00-\ud7a3])"
+    r"|[а-яё]{3,10}(?:[ ,]{1,2}[а-яё]{3,10}){11,23}(?![а-яё])"
     r"|[\u3041-\u3096]{2,8}(?:[ \u3000]{1,2}[\u3041-\u3096]{2,8}){11,23}(?![\u3041-\u3096])"
     r"|[\u4e00-\u9fff]{1,3}(?:[ \u3000,，、]{1,2}[\u4e00-\u9fff]{1,3}){11,23}(?![\u4e00-\u9fff]))"
 )
@@ -101,7 +103,9 @@ _CLEAR_NAME = re.compile(
     r"recovery|backup|seed phrase|mnemonic|助|恢|种子|種子|フレーズ|ニーモニック|니모닉|복구|frase|phrase|wieder|(?u:фраза)|recuper",
     re.IGNORECASE,
 )
-_PHRASE_WORD = re.compile(rf"{_LETTER}{{3,12}}|[\u3041-\u3096]{{2,8}}|[\u4e00-\u9fff]{{1,3}}")
+_PHRASE_WORD = re.compile(
+    rf"{_LETTER}{{3,12}}|[\u3041-\u3096]{{2,8}}|[\u4e00-\u9fff]{{1,3}}|[\uac00-\ud7a3]{{1,6}}"
+)
 _MAY_GROW = re.compile("seed|wallet", re.IGNORECASE)
 _NAMES_A_PHRASE = re.compile("phrase|words?\\b|mnemonic|recover|backup|wallet", re.IGNORECASE)
 _CRYPT = r"[./A-Za-z0-9]"
@@ -267,12 +271,19 @@ RULES = (
             "phrase mnémonique",
             "wiederherstellungsphrase",
             "сид-фраза",
+            "бекап-фраза",
+            "бэкап-фраза",
+            "фраза восстановления",
+            "секретная фраза",
+            "резервная фраза",
+            "리커버리",
+            "복구 단어",
             "мнемоническая фраза",
         ),
         r"(?i)(?:(?:recovery|backup|secret)[ _](?:phrase|words|key)|seed|wallet|metamask|mnemonic|(?:12|24)[- ]words?"
         "|助记词|助記詞|恢复短语|恢復短語|恢复词|恢復詞|恢复口令|恢復口令|种子短语|種子短語|ニーモニック|リカバリーフレーズ|シードフレーズ|復元フレーズ"
-        r"|니모닉|시드|복구 ?[구문][문구]|frase (?:semilla|d[ei] rec\w{1,8}[óãe]\w{0,3}n?)|phrase (?:de récupération|mnémonique)"
-        "|wiederherstellungsphrase|(?u:сид-фраза|мнемоническая фраза))",
+        r"|니모닉|시드|복구 ?[구문][문구]|리커버리|복구 단어|frase (?:semilla|d[ei] rec\w{1,8}[óãe]\w{0,3}n?)|phrase (?:de récupération|mnémonique)"
+        "|wiederherstellungsphrase|(?u:(?:сид|бекап|бэкап)-фраза|(?:мнемоническая|секретная|резервная) фраза|фраза восстановления))",
         _recovery_phrase,
         bounded=False,
         names=True,
@@ -375,7 +386,7 @@ RULES = (
         "url_credentials",
         ("://", ":\\/\\/"),
         r":(?://|\\/\\/)(?P<user>[^\s/?#@:\"'<>\\`|，。；（）]{0,128}+)"
-        r"(?::(?P<password>[!#-&(-.0-;=?-\[\]-~]{1,256}))?@(?=[A-Za-z0-9\[_%$])",
+        r"(?::(?P<password>(?:[!#-&(-.0-;=?-\[\]-~]|[^\x00-\x7f\s，。；：、（）“”「」《》]){1,256}))?@(?=[A-Za-z0-9\[_%$])",
         _url_password,
         bounded=False,
         needs="@",

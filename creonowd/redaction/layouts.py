@@ -77,6 +77,13 @@ _SECRET_WORDS = frozenset(
         "haslo",
     )
 )
+_CODE_HEADER = re.compile(
+    r"(?:door|gate|alarm|entry|access|key[ -]?safe|lock(?:box)?|locker|garage|room|t[üu]r|haust[üu]r|zimmer|alarm|tor|tresor|spind)[ _-]?(?:code|pin)\Z"
+    r"|(?:code|código|codice|kod|kode|pin)[ _](?:(?:de|du|da|do|del|della|d['’])[ ]?)?(?:la |l['’])?(?:porte|portail|porta|puerta|portão|portal|alarma?e?|accès|acceso|accesso|entrée|entrada|chambre|habitación|caja|coffre)\Z"
+    r"|(?:门禁|門禁|门锁|开锁|取件|开柜|入户)[码碼]\Z|コード番号\Z|解錠(?:番号|コード)\Z|код (?:двери|домофона|доступа|сейфа)\Z",
+    re.IGNORECASE,
+)
+_CODE_ANCHORS = ("code", "alarm-pin", "alarma", "门禁码", "门锁码", "开锁码", "取件码", "porte", "portail", "puerta", "porta", "解錠番号", "домофона")
 _NETWORK_TAIL = re.compile(
     r"[ _](?:(?:for|of|do|da|de|del|della|du|des|от|від|till|voor)[ _])?(?:wi-?fi|wlan|router|red|rete|rede|réseau)\Z", re.IGNORECASE
 )
@@ -403,7 +410,8 @@ def _is_header(names: Sequence[str], *, is_typed: bool = False) -> bool:
         and (is_typed or FUNCTION_WORDS.isdisjoint(words))
         and _NO_HEADER.isdisjoint(name)
         and (is_typed or name.count("(") == name.count(")"))
-        and not name.endswith((".", "!", "?", "。", "！", "？", ":", "："))
+        and not (name.endswith(".") and not (is_typed or name.lower().endswith(("no.", "nr.", "№."))))
+        and not name.endswith(("!", "?", "。", "！", "？", ":", "："))
         for name in names
         for words in [name.lower().split()]
     )
@@ -417,6 +425,8 @@ def _header_strength(name: str) -> Strength:
     if name.replace(" ", "").replace("\u3000", "").endswith(HAN_LABELS):
         return Strength.PASSWORD
     if name.lower() in _SECRET_WORDS:
+        return Strength.PASSWORD
+    if _CODE_HEADER.search(name):
         return Strength.PASSWORD
     bare = _NETWORK_TAIL.sub("", name)
     return Strength.PASSWORD if bare is not name and bare.lower() in _KEYS_OF_NETWORKS else strength_of(bare)
@@ -498,10 +508,11 @@ RULES = (
         (
             *_with_endings(_ENGLISH_NAMES, _BEFORE_NEXT_CELL),
             *_with_endings(("password", "passwd", "pwd", "pass", "passwort", "kennwort"), ("_",)),
+            *_with_endings(_CODE_ANCHORS, (",", ";", "|", "\t", "\n", " |", "  ")),
             *_OTHER_NAMES,
         ),
         # A header is looked at once, whichever of its names is met first.
-        rf"{_NAME}(?:_[a-z0-9]{{1,12}})?[\"'`*)\] \t]{{0,60}}(?=[,;|│｜/\t\r\n]|(?<=[ ]{{2}})\S|(?<=[\u3000\t])\S)[^\n]{{0,{LONGEST_ROW}}}+",
+        rf"(?:{_NAME}|(?iu:{'|'.join(_CODE_ANCHORS)}))(?:_[a-z0-9]{{1,12}})?[\"'`*)\] \t]{{0,60}}(?=[,;|│｜/\t\r\n]|(?<=[ ]{{2}})\S|(?<=[\u3000\t])\S)[^\n]{{0,{LONGEST_ROW}}}+",
         _column,
         bounded=False,
         names=True,

@@ -13,6 +13,7 @@ LONGEST_BLOCK = 400
 LONGEST_QUESTION = 120
 LONGEST_GIVER = 24
 LONGEST_JOINT = 3
+MOST_DIGITS = 10
 LONGEST_CLAUSE = 14
 ROWS_TO_ANSWER = 4
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
@@ -44,7 +45,7 @@ _OTHER_HAN_NAMES = (
     "番号", "文字コード", "バージョン", "ホスト", "번호", "문자셋", "버전", "포트", "호스트",
 )  # fmt: skip
 _SHORT_ANSWER = re.compile(
-    r"[0-9]{1,3}[A-Z][0-9]{2,5}\Z|[a-z]{3,12}[-_][0-9]{2,4}\Z|[A-Z]?[0-9]{3,6}[A-Z#*]?\Z|(?=[a-z]*[0-9])(?=[0-9]*[a-z])[a-z0-9]{4}\Z|(?=[^0-9]*[0-9])(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])[A-Za-z0-9]{5,7}\Z|[A-Za-z]{3,24}(?:_[A-Za-z]{3,24}){1,3}\Z"
+    r"[0-9]{1,3}[A-Z][0-9]{2,5}\Z|[a-z]{3,12}[-_][0-9]{2,4}\Z|[A-Z]?[0-9]{3,6}[A-Z#*]?\Z|(?=[a-z]*[0-9])(?=[0-9]*[a-z])[a-z0-9]{4}\Z|[0-9]{5,10}[a-z]{1,4}\Z|(?=[^0-9]*[0-9])(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])[A-Za-z0-9]{5,7}\Z|[A-Za-z]{3,24}(?:_[A-Za-z]{3,24}){1,3}\Z"
 )
 _REPLY = re.compile(
     r"[ \t]{0,4}(?:[-*>•–—][ \t])?(?:[<\[(（【][^\n>\])）】]{1,24}[>\])）】][ \t]?){0,3}"
@@ -305,6 +306,8 @@ def is_answer(candidate: MentionedValue) -> bool:
     """Return whether somebody who was asked for the password begins with the value."""
     passage, row = candidate.passage, candidate.row
     is_odd = candidate.level is not Oddity.PLAIN or _SHORT_ANSWER.match(candidate.value) is not None
+    if passage.kind is Mention.PASSWORD and candidate.value.isdigit():
+        is_odd = len(candidate.value) <= MOST_DIGITS
     if not is_odd or candidate.between.count("\n") > ROWS_TO_ANSWER or not passage.asks:
         return False
     reply = _REPLY.fullmatch(passage.text, row, candidate.start)

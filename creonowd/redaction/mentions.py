@@ -143,6 +143,8 @@ _SPACED_DIGITS = re.compile(r"[0-9](?:[ ·-][0-9]){3,7}\Z")
 _DASHED = frozenset(("– ", "— ", "- ", "= ", ": ", "…"))
 _ISSUE = re.compile(r"[A-Za-z]#[0-9]{1,6}\Z")
 """The end of the number of an issue, or of a name such as `marlow#1923`."""
+_DIGIT_GROUPS = re.compile(r"[0-9]{4,6}(?:[- ][0-9]{4,6}){2,5}\Z")
+_NAMES_OF_CODES = ("activation", "serial", "licen", "gift", "voucher", "gutschein", "lizenz", "redeem", "激活", "序列", "兑换")
 _WITH = word_set("with mit avec con com met med с by per par via as is auf sur en op")
 _KEY_IN = re.compile(r"\b[Kk]ey(?:ed|ing)? in[ ]\Z|\b[Pp]unch in[ ]\Z|\b[Pp]ut in[ ]\Z")
 _SET_ON = re.compile(r"(?:moves|moved|changes|changed|switches|goes|wechselt|passe|passera|cambia|pasa|muda|steht|stehen|gestellt|set|réglé\w*|puest[oa]|impostat[oa]) (?:auf|to|on|at|sur|en|su|zu|à|a|para)[ ]\Z", re.IGNORECASE)
@@ -364,9 +366,11 @@ def _is_stated_number(candidate: MentionedValue) -> bool:
 
 
 def _password_below(candidate: MentionedValue) -> bool:
+    if is_answer(candidate):
+        return True
     if _ID.match(candidate.value) or is_hash(candidate.value):
         return candidate.is_next and candidate.is_alone
-    if candidate.level is Oddity.UNMISTAKABLE or is_answer(candidate):
+    if candidate.level is Oddity.UNMISTAKABLE:
         return True
     is_heading = candidate.passage.is_heading
     if is_heading and candidate.level >= Oddity.NUMBERED and _is_paired(candidate):
@@ -394,6 +398,9 @@ def _is_paired(candidate: MentionedValue) -> bool:
 
 def _key_on_line(candidate: MentionedValue) -> bool:
     is_beside = candidate.is_beside
+    if candidate.is_behind_colon and _DIGIT_GROUPS.match(candidate.value):
+        name = candidate.passage.text[candidate.passage.start : candidate.passage.end].lower()
+        return name.startswith(_NAMES_OF_CODES)
     if not _is_key(candidate):
         is_told = is_beside or candidate.is_told
         return is_told and candidate.in_sentence and _MIXED_KEY.match(candidate.value) is not None

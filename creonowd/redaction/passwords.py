@@ -546,6 +546,11 @@ def _short_label(match: "re.Match[str]") -> Sequence[MatchSpan]:
 _AGREED = ("设的", "設的", "约定的", "約定的", "定的", "说好的", "對的", "对的", "用的", "留的")
 
 
+def _kept_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take Han words of which it is said that nobody else may hear them: 密码是…，别告诉外人."""
+    return NOTHING if _HAN_BLANK.search(match[1]) or "的" in match[1] else (match.span(1),)
+
+
 def _agreed_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take quoted words of which it is said that somebody chose them: 我们设的口令是“…”."""
     is_agreed = match.string.endswith(_AGREED, max(0, match.start() - 8), match.start())
@@ -606,6 +611,14 @@ RULES = (
         r"(?:密|[ ]码)[:：][ ]?([!-~]{4,64}+)",
         _short_label,
         bounded=False,
+    ),
+    RedactionRule(
+        "labelled_password",
+        ("密码是", "密碼是", "口令是", "密码就是", "密码：", "密码:"),
+        r"(?:密[码碼]|口令)(?:就?是|[:：])([\u4e00-\u9fff]{3,10})[，,。！! ]{1,2}(?:请?别(?:告诉|外传|往外|跟|给|传|发)|不要(?:告诉|外传|传)|请勿(?:外传|转发)|保密|记牢|记好|千万别|全拼|汉字|中文)",
+        _kept_words,
+        bounded=False,
+        names=True,
     ),
     RedactionRule(
         "labelled_password",

@@ -122,6 +122,16 @@ SECRET_ENDINGS = (
     "authkey",
     "appkey",
     "passkey",
+    "sharedkey",
+    "encryptionkey",
+    "signingkey",
+    "masterkey",
+    "licensekey",
+    "licencekey",
+    "securitykey",
+    "clientkey",
+    "serverkey",
+    "groupkey",
 )
 SECRET_WORDS = word_set(
     "cle clave schlussel schluessel chave totp pass dbpass userpass mypass ftppass credential credentials creds bearer jwt sas jeton"

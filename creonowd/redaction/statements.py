@@ -14,6 +14,7 @@ from creonowd.redaction.shape import (
     has_sign,
     is_hash,
     is_plain_value,
+    is_random,
     is_stand_in,
     oddity,
 )
@@ -88,6 +89,13 @@ def _answered_prompt(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 def _call(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (match.span(1),) if is_plain_value(match[1], code=False) else NOTHING
+
+
+def _client(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the second argument of a client that is made from an id and a secret."""
+    value = match["secret"]
+    is_key = is_random(value, 20) or (is_hash(value) and len(value) in {32, 40, 64})
+    return (match.span("secret"),) if is_key else NOTHING
 
 
 def _array(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -180,6 +188,13 @@ RULES = (
          "passwordauthentication(", "networkcredential("),
         r"(?i)[a-z ]{6,32}\(\s{0,8}(?:[^,()\n]{1,160},\s{0,8})?[\"'][^\"'\n]{1,64}[\"'],\s{0,8}[\"']([^\"'\n]{4,128})[\"']",
         _call,
+        bounded=False,
+    ),
+    RedactionRule(
+        "labelled_secret",
+        ("client(", "')('", '")("', "twilio(", "credential(", "credentials(", "sdk(", "api(", "oauth(", "auth(", "handler(", "session("),
+        r"(?i)(?:[a-z]{3,10}|['\"]\))\(\s{0,8}(?P<quote>[\"'`])[\w.:@/-]{4,80}(?P=quote),\s{0,8}(?P<other>[\"'`])(?P<secret>[A-Za-z0-9+/_=-]{20,128})(?P=other)",
+        _client,
         bounded=False,
     ),
     RedactionRule(
