@@ -68,6 +68,8 @@ KEY_NAMES = (
     "kulcs", "code", "código", "codice", "код", "parola", "キー", "키", "pin", "pass",
 )  # fmt: skip
 """Words that name a password only beside a network or an account."""
+_PLAIN_KEYS = ("key", "code", "pin", "pass")
+_OTHER_KEYS = tuple(name for name in KEY_NAMES if name not in _PLAIN_KEYS)
 _NAMES_OF_ACCOUNTS = frozenset(("clave", "parola", "pin", "pass", "chave"))
 
 _TAIL = (
@@ -79,10 +81,11 @@ _JOINT = (
     r"(?:(?P<firm>[ \t\u3000]{0,24}(?:[:：]{1,2}(?!//|[ \t]{0,4}[\r\n])|={1,2}>?|＝|≈|(?:[.…·・_][ ]?){3,60}[:：]?|…)"
     r"|[ ]{0,2}(?:\t[\t ]{0,24}|[ ]{2,40}|\u3000{1,24})|[】』」\]][ \t\u3000]{0,8}[:：]?(?=[^\s,.;)])|[ \t]{0,4}(?:</\w{1,8}>[ \t]{0,4}){1,3}[:：]?\s{0,24}(?:<\w{1,8}(?:\s[^<>\n]{0,80})?>\s{0,16}){0,3}|>)"
     r"|(?P<loose>[ ]{0,4}(?:[-–—~•·][ ]|[-=]{1,2}>|[→⇒⟶➜➔»›►▶▸☞]|👉|➡\ufe0f?|\|(?=[ ])|[(（\[]|(?=[„“‘«‹「『【《\"'`*])))"
-    r"|(?P<below>[ \t]?[:：]?[ \t]{0,4}\r?\n(?:[ \t]{0,4}[-=~]{3,60}[ \t]{0,4}\r?\n)?(?:[ \t]{0,8}\r?\n){0,2}(?:[ \t]{0,8}(?:```|~~~)[a-z]{0,12}[ \t]*\r?\n)?[ \t]{0,12}(?:>[ ]?|[-*+•][ ]{1,3}|[0-9]{1,2}[.)][ ])??[*_`]{0,3}(?=[^\s>*+•-]))"
-    r"|(?P<apart>[ ](?=\S)))"
+    r"|(?P<below>[ \t]?[:：]?[ \t]{0,4}\r?\n(?:[ \t]{0,4}[-=~]{3,60}[ \t]{0,4}\r?\n)?(?:[ \t]{0,8}\r?\n){0,2}(?:[ \t]{0,8}(?:```|~~~)[a-z]{0,12}[ \t]*\r?\n)?[ \t]{0,12}(?:>[ ]?|[-*+•][ ]{1,3}|[0-9]{1,2}[.)][ ])??[*_`]{0,3}(?=[^\s>*+•-])))"
     r"[ \t\u3000]{0,24}(?:~~[^~\n]{1,40}~~[ ]?(?:→|->)?[ ]?|<(?:s|del)>[^<\n]{1,40}</(?:s|del)>[ ]?)?[*_`]{0,3}"
 )
+_BLANK = r"(?P<tail>)(?P<firm>\A(?!))?(?P<loose>\A(?!))?(?P<below>\A(?!))?[ ](?=[^\s:=|(\[-])"
+"""A mere blank, in the groups of other joints."""
 _QUOTED = re.compile(
     r"[„“‘«‹「『《【\"'`][ \u00a0]?([^\n\"“”‘’„«»‹›「」『』《》【】`]{2,64}?)[ \u00a0]?[“”‘’»›」』》】\"'`]"
 )
@@ -268,7 +271,7 @@ def _entry(match: "re.Match[str]") -> Sequence[MatchSpan]:
     joint = _joint(match)
     first, last, is_quoted = _value(text, place)
     value = text[first:last]
-    if is_quoted and "''" in value and text[first - 1] == "'":
+    if is_quoted and "''" in value and text[first - 1] == "'" and not is_stand_in(value):
         return ((first, last),)
     if last > first and " " not in value:
         if _is_password(text, (first, last), label, joint, is_quoted=is_quoted):
@@ -281,8 +284,10 @@ def _entry(match: "re.Match[str]") -> Sequence[MatchSpan]:
 def _joint(match: "re.Match[str]") -> _Joint:
     if match["firm"] is not None:
         return _Joint.FIRM
-    if match["apart"] is not None or match["below"] is not None:
-        return _Joint.APART if match["below"] is None else _Joint.BELOW
+    if match["below"] is not None:
+        return _Joint.BELOW
+    if match["loose"] is None:
+        return _Joint.APART
     return _Joint.CELL if match["loose"].endswith("|") else _Joint.LOOSE
 
 
@@ -312,7 +317,7 @@ def _is_password(text: str, span: MatchSpan, label: _Label, joint: _Joint, *, is
             return joint is _Joint.BELOW and len(value) >= 6 and label.is_heading(text, last)
         return is_sure and label.is_entry and _ENDS.match(text, last) is not None
     if is_site:
-        return True
+        return not is_stand_in(value)
     level = oddity(value)
     if joint is _Joint.APART and label.name.lower() in _NAMES_OF_ACCOUNTS:
         is_odd = has_digit_and_letter(value) or oddity(value) >= Oddity.ODD
@@ -374,7 +379,8 @@ def _quoted_change(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take both of «X» → «Y» behind a label, if one of them cannot be a word."""
     values = match["old"], match["new"]
     is_odd = any(re.search("[0-9]", value) or oddity(unaccented(value)) >= Oddity.ODD for value in values)
-    return (match.span("old"), match.span("new")) if is_odd else NOTHING
+    is_sure = is_odd and not any(map(is_stand_in, values))
+    return (match.span("old"), match.span("new")) if is_sure else NOTHING
 
 
 def _whole_phrase(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -392,14 +398,14 @@ def _new_one(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return ((start, start + len(value)),) if is_odd and len(value) >= 5 else NOTHING
 
 
-def _rule(names: Sequence[str]) -> RedactionRule:
+def _rule(names: Sequence[str], joint: str, *, bounded: bool = False) -> RedactionRule:
     pattern = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
     return RedactionRule(
         "labelled_password",
         tuple(names),
-        rf"(?P<name>(?iu:{pattern}))(?![A-Za-z\u00c0-\u024f\u0400-\u04ff]){_TAIL}{_MARKS}{_JOINT}",
+        rf"(?P<name>(?iu:{pattern}))(?![A-Za-z\u00c0-\u024f\u0400-\u04ff]){joint}",
         _entry,
-        bounded=False,
+        bounded=bounded,
         swallows=False,
         names=True,
     )
@@ -411,8 +417,10 @@ _NEW_ONES = (
     "nowe to", "новый", "старый", "新的", "旧的", "新密码", "新しいの", "新しいパス", "새 비번", "새로운", "now it's", "now it is", "jetzt ist es", "maintenant c'est", "ahora es", "adesso è", "теперь",
 )  # fmt: skip
 RULES = (
-    _rule(NAMES),
-    _rule(KEY_NAMES),
+    _rule(NAMES, f"{_TAIL}{_MARKS}{_JOINT}"),
+    _rule(_PLAIN_KEYS, f"{_TAIL}{_MARKS}{_JOINT}", bounded=True),
+    _rule(_OTHER_KEYS, f"{_TAIL}{_MARKS}{_JOINT}"),
+    _rule((*sorted(_NAMES_OF_BANKS), "clave", "parola", "chave"), _BLANK),
     RedactionRule(
         "labelled_password",
         NAMES,

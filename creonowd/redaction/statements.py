@@ -6,7 +6,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from creonowd.redaction.rules import NOTHING, UUID, MatchSpan, RedactionRule, first_group
+from creonowd.redaction.rules import NOTHING, UUID, MatchSpan, RedactionRule, unless_stand_in
 from creonowd.redaction.secret_names import Strength, strength_of
 from creonowd.redaction.shape import (
     Oddity,
@@ -157,9 +157,9 @@ RULES = (
     ),
     RedactionRule(
         "labelled_secret",
-        ("wif", "privkey", "private key", "private_key", "wallet"),
+        ("wif:", "wif=", "wif ", "wif\"", "privkey", "private key", "private_key", "wallet"),
         r"(?i:wif|privkey|private[ _]key|wallet)[^\n]{0,40}?(?<![A-Za-z0-9])([5KLc][1-9A-HJ-NP-Za-km-z]{50,51})(?![A-Za-z0-9])",
-        first_group,
+        unless_stand_in,
         bounded=False,
     ),
     RedactionRule(
@@ -208,7 +208,7 @@ RULES = (
         "labelled_password",
         (' * "',),
         r" \* \"([^\"\n]{4,128})\" [*0-9]",
-        first_group,
+        unless_stand_in,
         bounded=False,
     ),
     RedactionRule(
@@ -236,6 +236,6 @@ RULES = (
         "url_credentials",
         ("trojan://", "vless://", "hysteria2://", "hy2://", "anytls://", "tuic://"),
         r"[a-z0-9]{3,9}://([^\s@/]{4,128})@",
-        first_group,
+        unless_stand_in,
     ),
 )
