@@ -50,7 +50,7 @@ _CODE_NAMES = (
     "코드",
 )
 _OPENED = re.compile(
-    r"\b(?:i?phone|ipad|tablet|handy|téléphone|tablette|móvil|teléfono|cellulare|telefono|celular|telefon|laptop|voicemail|mailbox|garasje\w*|port\w{0,3}|dør\w{0,3}|lås\w{0,3}|hus\w{0,3}|clavier|teclado|tastiera|tastatur|türschloss|torschloss|vorhängeschloss|toetsenbord|panel|(?:key|lock|mail|post)?[ -]?box|door|gate|alarm|lock|locker|lockbox|keypad|garage|entry|entrance|building|safe|house|flat|apartment|phone|wi-?fi|wlan|access"
+    r"\b(?:i?phone|ipad|tablet|handy|téléphone|tablette|móvil|teléfono|cellulare|telefono|celular|telefon|laptop|voicemail|mailbox|garasje\w*|port\w{0,3}|dør\w{0,3}|lås\w{0,3}|hus\w{0,3}|clavier|teclado|tastiera|tastatur|türschloss|torschloss|vorhängeschloss|toetsenbord|panel|(?:key|lock|mail|post)?[ -]?box|schlüssel(?:box|kasten|safe|tresor|fach)|door|gate|alarm|lock|locker|lockbox|keypad|garage|entry|entrance|building|safe|house|flat|apartment|phone|wi-?fi|wlan|access"
     r"|security|duress|panic|burglar|bike|suitcase|shed|storage|voicemail|card|verification|login|sms|one-time|2fa|two-factor"
     r"|authenticat\w*|confirmation|sign-in|parental|pairing|meeting|conference|webinar|personal|secret|cottage|cabin|barn|studio|hotel"
     r"|airbnb|room|entrée|porte|immeuble|portail|coffre|carte|vélo|puerta|portal|casa|portón|caja|tarjeta|cajero|bicicleta|porta|portone"
@@ -337,6 +337,12 @@ def _word_for_company(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (match.span(1),)
 
 
+def _told_number(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the number that ends a short clause about a password: 暗証番号は誕生日の0925です."""
+    is_other = _YEAR.match(match[1]) or _COUNTED.match(match.string, match.end(1))
+    return NOTHING if is_other else (match.span(1),)
+
+
 def _quoted_digits(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (match.span(1),)
 
@@ -344,6 +350,22 @@ def _quoted_digits(match: "re.Match[str]") -> Sequence[MatchSpan]:
 _WORDS_ASKED_FOR = ("the word:", "code word:", "safe word:", "password word:", "duress word:", "codeword:", "safeword:", "the word is ", "code word is ", "safe word is ", "codeword is ")
 _DIGIT_WORDS = ("桁", "位数字", "位數字", "位密", "位数", "位：", "位:", "자리", "-digit", " digits", " digit", "-stellig", " stellig", " stellen", " chiffres", " dígitos", " cifras", " cifre", " cijfers", " цифр")
 RULES = (
+    RedactionRule(
+        "labelled_pin",
+        ("密码", "密碼", "口令"),
+        r"(?:密[码碼]|口令)(?:就?是|[:：])?[ ]?([零〇一二三四五六七八九幺两]{4,8}|(?:井号|星号|米字)?[0-9]{3,8}(?:井号|星号|＃|井)|(?:井号|星号)[0-9]{3,8})(?=[\s，。；！（(、]|\Z)",
+        _quoted_digits,
+        bounded=False,
+        names=True,
+    ),
+    RedactionRule(
+        "labelled_pin",
+        ("暗証番号は", "パスワードは", "비밀번호는", "비번은", "密码是", "密码还是", "密碼是"),
+        r"(?u:暗証番号は|パスワードは|비밀번호는|비번은|密[码碼](?:是|还是))[^\x00-\x7f，。、；“「『]{1,8}[ ]?([0-9]{4,8})(?=です|だ|예요|이에요|입니다|[\s，。、；！]|\Z)",
+        _told_number,
+        bounded=False,
+        names=True,
+    ),
     RedactionRule(
         "security_answer",
         _WORDS_ASKED_FOR,
@@ -368,8 +390,8 @@ RULES = (
     ),
     RedactionRule(
         "labelled_pin",
-        ("码", "碼"),
-        r"[码碼](?:[我已]?[发發给給][给給]?[你您]了?|如下|在这)?(?:是|为|為|[:：])?[ ]?([0-9]{1,4}(?:-[0-9]{1,5}){2,3}|[0-9]{4,8}[#*]?|(?=[a-z]{0,7}[0-9])(?=[0-9]{0,7}[a-z])[a-z0-9]{4,8}(?=[\s,，。；、)）」』】]|\Z))(?![0-9A-Za-z.:/%_-])",
+        ("码", "碼", "卡密"),
+        r"(?:[码碼]|卡密)(?:[我已]?[发發给給][给給]?[你您]了?|如下|在这)?(?:是|为|為|[:：])?[ ]?([0-9]{1,4}(?:-[0-9]{1,5}){2,3}|[0-9]{4,8}[#*]?|(?=[a-z]{0,7}[0-9])(?=[0-9]{0,7}[a-z])[a-z0-9]{4,8}(?=[\s,，。；、)）」』】]|\Z))(?![0-9A-Za-z.:/%_-])",
         _han_code,
         bounded=False,
         names=True,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from functools import cached_property
 
-from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule
+from creonowd.redaction.rules import NOTHING, PLACEHOLDER, MatchSpan, RedactionRule
 from creonowd.redaction.secret_names import (
     FOREIGN_NAMES,
     HAN_LABELS,
@@ -47,7 +47,8 @@ LONGEST_VALUE = 96
 LONGEST_QUALIFIER = 40
 MOST_QUALIFIERS = 4
 MOST_WORDS = 8
-LINES_AROUND = 2
+MOST_WORDS_BELOW = 5
+LINES_AROUND = 3
 LONGEST_NEIGHBOUR = 120
 
 _LATIN = "A-Za-z\u00c0-\u024f"
@@ -65,12 +66,12 @@ NAMES = tuple(
 )
 KEY_NAMES = (
     "clé", "clef", "clave", "chiave", "chave", "schlüssel", "schluessel", "sleutel", "klucz", "klíč", "nyckel", "nøgle", "nøkkel", "ключ", "key", "anahtar",
-    "kulcs", "code", "código", "codice", "код", "parola", "キー", "키", "pin", "pass",
+    "kulcs", "code", "código", "codice", "код", "parola", "キー", "키", "pin", "pass", "secret",
 )  # fmt: skip
 """Words that name a password only beside a network or an account."""
-_PLAIN_KEYS = ("key", "code", "pin", "pass")
+_PLAIN_KEYS = ("key", "code", "pin", "pass", "secret")
 _OTHER_KEYS = tuple(name for name in KEY_NAMES if name not in _PLAIN_KEYS)
-_NAMES_OF_ACCOUNTS = frozenset(("clave", "parola", "pin", "pass", "chave"))
+_NAMES_OF_ACCOUNTS = frozenset(("clave", "parola", "pin", "pass", "chave", "secret"))
 
 _TAIL = (
     r"(?P<tail>s?(?:[ ]?[#№]?[0-9]{1,2}(?![0-9A-Za-z#*@&]))?(?:[ ]?(?:\([^()\n]{1,40}\)|（[^（）\n]{1,40}）|\[[^\[\]\n]{1,24}\])){0,2}"
@@ -116,10 +117,10 @@ _HEAD_MARKS = re.compile(
 )
 _IDENTIFIER_BEFORE = re.compile(rf"[{_LETTER}0-9_.$-]{{1,48}}\Z")
 _ACCOUNT = re.compile(
-    r"(?:user\b|user[ _-]?(?:name|id)|username|login|log-in|account|e-?mail|ssid|network|netzwerk|netz\b|benutzer|nutzer|konto|kundennummer|anmeldename"
+    r"(?:\Aname\b|user\b|user[ _-]?(?:name|id)|username|login|log-in|account|e-?mail|ssid|network|netzwerk|netz\b|benutzer|nutzer|konto|kundennummer|anmeldename"
     r"|identifiant|utilisateur|compte|réseau|usuario|cuenta|correo|\bred\b|utente|conto|rete\b|usuário|utilizador|conta\b|rede\b|gebruiker|netwerk"
     r"|użytkownik|konto|sieć|användar|nätverk|bruker|bruger|логин|пользователь|сеть|почта|аккаунт|kullanıcı|用户|用戶|账号|帐号|帳號|账户|帐户|帳戶|登录名"
-    r"|会员名|昵称|邮箱|网络|網絡|無線名|无线名|WiFi名|ユーザー|アカウント|メール|ネットワーク|아이디|계정|네트워크|이메일|\bid\b)[^\n:：=|\t]{0,24}(?:[:：=＝|】\t→–—]|[ ]{2}|[ ]-[ ]|</|\u3000)",
+    r"|会员名|昵称|邮箱|网络|網絡|無線名|无线名|WiFi名|ユーザー|アカウント|メール|ネットワーク|아이디|계정|네트워크|이메일|\bid\b)[^\n:：=|\t]{0,24}(?:[:：=＝|】\t→–—]|[ ]{2}|[ ]-[ ]|</|\u3000|[ \t]*\Z)",
     re.IGNORECASE,
 )
 _WITH_USER = re.compile(
@@ -202,7 +203,7 @@ class _Label:
             return True
         if self.name.lower() not in _NAMES_OF_ACCOUNTS:
             return False
-        return self.is_beside_user or self.is_beside_account or (self.begins_line and not cell.strip())
+        return self.is_beside_user or self.is_beside_account or (self.begins_line and not cell.strip() and self.names_one)
 
     @cached_property
     def is_entry(self) -> bool:
@@ -263,7 +264,7 @@ class _Label:
 
 def _entry(match: "re.Match[str]") -> Sequence[MatchSpan]:
     text, place = match.string, match.end()
-    if text[place : place + 1] in {"", "\r", "\n"}:
+    if text[place : place + 1] in {"", "\r", "\n"} or text.startswith(PLACEHOLDER.lstrip("*"), place):
         return NOTHING
     label = _Label(match)
     if not label.is_named:
@@ -278,7 +279,12 @@ def _entry(match: "re.Match[str]") -> Sequence[MatchSpan]:
             return ((first, last),)
     if joint is _Joint.FIRM and label.is_entry:
         return _words(text, first, label, is_quoted=is_quoted)
-    return NOTHING
+    phrase = _PHRASE.match(text, first) if joint is _Joint.BELOW else None
+    if phrase is None or not label.is_heading(text, phrase.end()):
+        return NOTHING
+    is_short = phrase[0].count(" ") < MOST_WORDS_BELOW and _NOT_WORDS.isdisjoint(phrase[0].lower().split())
+    is_numbered = re.search("[0-9]", phrase[0]) is not None and not label.name.lower() in KEY_NAMES
+    return (phrase.span(),) if is_short and is_numbered and label.is_beside_account else NOTHING
 
 
 def _joint(match: "re.Match[str]") -> _Joint:
@@ -327,7 +333,8 @@ def _is_password(text: str, span: MatchSpan, label: _Label, joint: _Joint, *, is
         return is_name and value.isalpha() and value.lower() not in _NOT_WORDS
     if (joint is _Joint.BELOW and not label.is_heading(text, last)):
         return False
-    if label.name.lower() in _NAMES_OF_ACCOUNTS and level < Oddity.ODD and joint is not _Joint.BELOW:
+    is_chain = value.islower() and "-" in value and is_passphrase(value, 3)
+    if label.name.lower() in _NAMES_OF_ACCOUNTS and level < Oddity.ODD and not is_chain:
         return False
     if joint is _Joint.LOOSE and _TITLE.match(value):
         return False
@@ -337,7 +344,7 @@ def _is_password(text: str, span: MatchSpan, label: _Label, joint: _Joint, *, is
     ends = _ENDS.match(text, last) is not None
     if is_odd or level >= Oddity.ODD:
         return label.is_entry and (ends or joint is _Joint.FIRM)
-    if joint is _Joint.BELOW and value.islower() and "-" in value and is_passphrase(value, 3):
+    if joint is _Joint.BELOW and is_chain:
         return True
     is_word = value.replace("-", "").replace("_", "").replace(".", "").isalpha()
     if not is_word or joint is not _Joint.FIRM or len(value) < 4 or not label.names_one:

@@ -240,6 +240,7 @@ RULES = (
             "24-word",
             "12 words",
             "24 words",
+            "wiederherstellungswörter",
             "seed",
             "wallet",
             "metamask",
@@ -280,7 +281,7 @@ RULES = (
             "복구 단어",
             "мнемоническая фраза",
         ),
-        r"(?i)(?:(?:recovery|backup|secret)[ _](?:phrase|words|key)|seed|wallet|metamask|mnemonic|(?:12|24)[- ]words?"
+        r"(?i)(?:(?:recovery|backup|secret)[ _](?:phrase|words|key)|seed|wallet|metamask|mnemonic|(?:12|24)[- ]words?|wiederherstellungsw(?u:ö)rter"
         "|助记词|助記詞|恢复短语|恢復短語|恢复词|恢復詞|恢复口令|恢復口令|种子短语|種子短語|ニーモニック|リカバリーフレーズ|シードフレーズ|復元フレーズ"
         r"|니모닉|시드|복구 ?[구문][문구]|리커버리|복구 단어|frase (?:semilla|d[ei] rec\w{1,8}[óãe]\w{0,3}n?)|phrase (?:de récupération|mnémonique)"
         "|wiederherstellungsphrase|(?u:(?:сид|бекап|бэкап)-фраза|(?:мнемоническая|секретная|резервная) фраза|фраза восстановления))",

@@ -210,7 +210,10 @@ def _element(match: "re.Match[str]") -> Sequence[MatchSpan]:
         return NOTHING
     kind = "content" if match["content"] is not None else "attribute"
     value = match[kind].strip()
-    if strength < Strength.SECRET or not value or not _is_cell(value, strength):
+    is_phrase = "phrase" in name.lower() and FUNCTION_WORDS.isdisjoint(value.lower().split())
+    if strength < Strength.SECRET or not value or not (_is_cell(value, strength) or is_phrase):
+        return NOTHING
+    if value == PLACEHOLDER:
         return NOTHING
     start = match.start(kind) + match[kind].index(value)
     return ((start, start + len(value)),)
@@ -346,7 +349,7 @@ def _rows(text: str, end: int, delimiter: str) -> Iterator[tuple[int, str]]:
     """Yield the start and the text of each row below a header; not the line that Markdown draws."""
     while (start := text.find("\n", end) + 1) > 0 and (end := _line_end(text, start)) >= 0:
         row = text[start:end]
-        if delimiter != "|" or row.strip("|-+=: \t"):
+        if delimiter not in "|│" or row.strip("|-+=: \t│─┼├┤═╪╞╡"):
             yield start, row
         if end == len(text):
             return
@@ -378,10 +381,10 @@ def _cells(row: str, delimiter: str) -> Sequence[MatchSpan]:
     Where every row may be a header, each is read for those above it: one of 60 cells takes 10 µs.
     """
     first, last = 0, len(row)
-    if delimiter == "|":
-        last = len(row.rstrip(" \t")) - (1 if row.rstrip(" \t").endswith("|") else 0)
-        if row.lstrip().startswith("|"):
-            first = row.index("|") + 1
+    if delimiter in "|│":
+        last = len(row.rstrip(" \t")) - (1 if row.rstrip(" \t").endswith(delimiter) else 0)
+        if row.lstrip().startswith(delimiter):
+            first = row.index(delimiter) + 1
     if last < first:
         return []
     pattern = _CELLS[delimiter]
@@ -417,6 +420,7 @@ def _is_header(names: Sequence[str], *, is_typed: bool = False) -> bool:
     )
 
 
+@lru_cache(maxsize=1024)
 def _header_strength(name: str) -> Strength:
     if not name or name.endswith(("钥匙",)):
         return Strength.NONE
@@ -489,7 +493,7 @@ RULES = (
             *_with_endings(_COMMON_HAN, ("</key",)),
         ),
         rf"(?i)[<:]?(?P<name>password|passwd|pwd|passphrase|passcode|pass|token|secret|key|{'|'.join(_COMMON_HAN)})(?:"
-        r"(?:</(?:key|h[1-6]|dt|th|b|strong|label)>\s{0,32}<(?:string|value|pre|p|code|dd|td|span)(?:\s[^<>\n]{0,60})?>|[\"']?(?:\s[^<>\n]{0,80})?>\s{0,16}(?:<value>)?)(?P<content>[^<>\n]{1,128})</"
+        r"(?:</(?:key|h[1-6]|dt|th|b|strong|label)>\s{0,32}<(?:string|value|pre|p|code|dd|td|span)(?:\s[^<>\n]{0,60})?>|[\"']?(?:\s[^<>\n]{0,80})?>\s{0,16}(?:<value>)?)(?P<content>[^<>\n]{1,128})\s{0,16}</"
         r"|[\"']\s{1,8}value=[\"'](?P<attribute>[^\"'\n]{1,128})[\"'])",
         _element,
         bounded=False,

@@ -145,6 +145,10 @@ _ISSUE = re.compile(r"[A-Za-z]#[0-9]{1,6}\Z")
 """The end of the number of an issue, or of a name such as `marlow#1923`."""
 _DIGIT_GROUPS = re.compile(r"[0-9]{4,6}(?:[- ][0-9]{4,6}){2,5}\Z")
 _NAMES_OF_CODES = ("activation", "serial", "licen", "gift", "voucher", "gutschein", "lizenz", "redeem", "激活", "序列", "兑换")
+_WITH_DIALS = frozenset(
+    ("safe", "tresor", "coffre", "coffre-fort", "caja fuerte", "cofre", "cassaforte", "kluis", "sejf", "сейф", "замок", "cadeado", "candado", "lucchetto", "cadenas", "padlock", "schloss", "zahlenschloss",
+     "保险箱", "保险柜", "金庫", "금고", "locker", "suitcase")
+)
 _WITH = word_set("with mit avec con com met med с by per par via as is auf sur en op")
 _KEY_IN = re.compile(r"\b[Kk]ey(?:ed|ing)? in[ ]\Z|\b[Pp]unch in[ ]\Z|\b[Pp]ut in[ ]\Z")
 _SET_ON = re.compile(r"(?:moves|moved|changes|changed|switches|goes|wechselt|passe|passera|cambia|pasa|muda|steht|stehen|gestellt|set|réglé\w*|puest[oa]|impostat[oa]) (?:auf|to|on|at|sur|en|su|zu|à|a|para)[ ]\Z", re.IGNORECASE)
@@ -484,6 +488,8 @@ def _lock_on_line(candidate: MentionedValue) -> bool:
     if candidate.is_told and _DIAL.match(value) and _OPENS.search(passage.text, passage.start, candidate.end + LONGEST_OWNER):
         return True
     if _SPACED_DIGITS.match(value) and (candidate.is_told or head[-2:] in _DASHED) and candidate.in_sentence:
+        return True
+    if candidate.is_beside and _DIAL.match(value) and passage.text[passage.start : passage.end].lower() in _WITH_DIALS:
         return True
     if _is_one_of_codes(candidate):
         return True

@@ -61,7 +61,7 @@ _IS = (
     r"[ \t]?[:：]?[ \t]{0,4}"
 )
 _HAN_IS = (
-    r"[我你他她]?(?:就是|还是|還是|是|係|(?:请|請)?(?:输入|輸入|填写|填|用|输|打)|(?:已经?|被)?(?:重置|更新|修改|变更|變更|更改|设置|設置|設定|[设設改换換变變])"
+    r"[我你他她]?(?:(?:就?是|[:：])?(?:全?[大小]写的?)[ ]?|请?按|就是|还是|還是|是|係|(?:请|請)?(?:输入|輸入|填写|填|用|输|打)|(?:已经?|被)?(?:重置|更新|修改|变更|變更|更改|设置|設置|設定|[设設改换換变變])"
     r"(?:成了?|为了?|為)|叫做?|写的是|为|爲|為|は|が|を|는|은|가|이|를|을)[ \t]{0,2}[:：]?[ \t]{0,2}"
 )
 _VALUE = (
@@ -106,6 +106,9 @@ _HAN_COMPOUNDS = (
 """What stands before 密码 in labels of real systems."""
 _HAN_BLANK = re.compile(
     r"[见看问找向请請無无未没沒不同略已忘]|如[下上]|另行|私信|评论|評論|群里|群公告|后缀|为空|默认|初始|错误|錯誤|重置|管理|设置|修改|提示|保密|公众号|关注|回复|正确|本人|生日|和.*一样|없|동일|참조|문의|공지|댓글|쪽지|아래|위와|변경|분실"
+)
+_PHRASE_BEFORE = re.compile(
+    r"\b(?:[Uu]se|using|set|put|[Tt]ry|[Ee]nter|chose|picked|took) [\"“‘']([A-Za-z0-9][^\"“”‘’'\n]{3,40})[\"”’'] ?\Z"
 )
 _QUOTED_BEFORE = re.compile(r"[“‘「『\"]([^“”‘’「」『』\"\n]{4,24})[”’」』\"][ ]?\Z")
 _CODE_NUMBER = re.compile(r"[#*]?[0-9]{4,8}[#*]?\Z")
@@ -404,6 +407,9 @@ def _use_as(match: "re.Match[str]") -> Sequence[MatchSpan]:
     quoted = _QUOTED_BEFORE.search(text, max(0, end - 40), end)
     if quoted is not None and _HAN_AND_NUMBER.match(quoted[1]):
         return (quoted.span(1),)
+    phrase = _PHRASE_BEFORE.search(text, max(0, end - 80), end)
+    if phrase is not None and FUNCTION_WORDS.isdisjoint(phrase[1].lower().split()):
+        return (phrase.span(1),)
     before = before.rstrip(" \"'“‘「")
     is_english = text[end : end + 4].lower() == " as "
     if is_english:
@@ -488,8 +494,8 @@ def _is_han_word(text: str, kind: str, value: str, last: int) -> bool:
 _AS_PASSWORD = tuple(
     f" as {whose}{which}{name}"
     for whose in ("", "the ", "your ", "my ", "our ", "a ")
-    for which in ("", "new ", "temporary ")
-    for name in ("password",)
+    for which in ("", "new ", "temporary ", "wifi ", "wi-fi ", "admin ", "login ", "master ", "shared ")
+    for name in ("password", "passphrase", "passcode")
 )
 _AS_HAN_PASSWORD = tuple(
     f"{how}{which}{name}"
@@ -551,6 +557,11 @@ def _kept_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return NOTHING if _HAN_BLANK.search(match[1]) or "的" in match[1] else (match.span(1),)
 
 
+def _counted_signs(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take a password of which it is said what it repeats: 六个八, 八个8加haitang."""
+    return (match.span(1),)
+
+
 def _agreed_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take quoted words of which it is said that somebody chose them: 我们设的口令是“…”."""
     is_agreed = match.string.endswith(_AGREED, max(0, match.start() - 8), match.start())
@@ -602,6 +613,14 @@ RULES = (
         r"(?:[ \t]?[:：=→][ \t]{0,2}|(?P<verb>(?:是|为|為|改成|改为|换成)[ ]?)))[\"'“「]?(?=[!-~]{0,24}[\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3])"
         r"(?P<value>[!-~\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3]{4,32}?)(?=[\"'”」]?(?:[\s，。；、（(]|\Z))",
         _mixed_letters,
+        bounded=False,
+        names=True,
+    ),
+    RedactionRule(
+        "labelled_password",
+        ("密码", "密碼", "口令"),
+        r"(?:密[码碼]|口令)(?:就?是|为|[:：])?[ ]?((?:[一二两三四五六七八1-8]个[0-9零一二三四五六七八九a-zA-Z](?:加|和|再加)?){1,4}(?:[!-~]{1,24})?)(?=[\s，。；！（(]|\Z)",
+        _counted_signs,
         bounded=False,
         names=True,
     ),

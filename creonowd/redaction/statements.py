@@ -205,6 +205,20 @@ RULES = (
         bounded=False,
     ),
     RedactionRule(
+        "command_line_password",
+        ("<auth-user-pass>",),
+        r"<auth-user-pass>\s{1,8}[^\s<>]{1,64}\s{1,8}([^\n<>]{3,64})\n",
+        unless_stand_in,
+        bounded=False,
+    ),
+    RedactionRule(
+        "labelled_password",
+        (': psk "', ': eap "', ': xauth "'),
+        r": (?:PSK|EAP|XAUTH) \"([^\"\n]{3,128})\"",
+        unless_stand_in,
+        bounded=False,
+    ),
+    RedactionRule(
         "labelled_password",
         (' * "',),
         r" \* \"([^\"\n]{4,128})\" [*0-9]",

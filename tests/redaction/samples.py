@@ -19,6 +19,7 @@ ALPHABETS = {
     "C": string.ascii_letters,
     "D": "123456789",
     "H": "0123456789abcdef",
+    "K": "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz",
     "L": string.ascii_lowercase,
     "U": string.ascii_uppercase + "234567",
     "W": string.ascii_letters + string.digits + "_-",
@@ -126,6 +127,7 @@ _SERVICES = {
     "tailscale_key": ("tskey-auth-{A12}-{A32}",),
     "telegram_bot_token": ("{D10}:AA{W33}", "{D9}:{W35}", "bot{D10}:AA{W33}"),
     "twilio_key": ("SK{H32}", "AC{H32}"),
+    "wallet_private_key": ("xprv{K107}", "zprv{K107}"),
     "twitter_bearer_token": ("AAAAAAAAAAAAAAAAAAAAA{A80}",),
 }  # fmt: skip
 
