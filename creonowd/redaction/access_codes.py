@@ -22,7 +22,7 @@ PIN_NAMES = (
     "padlock", "key box", "keybox", "schlüsselsafe", "schlüsselbox", "alarmcode", "toegangscode", "inlogcode", "pincode", "kod do", "kod pin",
     "código do", "código da", "código de la", "código del", "codice del", "codice di", "haustür-code", "haustürcode", "zugangscode",
     "security number", "telefoonbank", "電子錠", "电子锁", "門鎖", "门锁", "密码锁", "門禁", "门禁", "锁屏密码", "bike lock", "luggage lock", "door lock", "combination lock", "cadenas", "candado", "lucchetto", "key safe", "host key", "пин-код", "пинкод", "пин", "код домофона", "код двери", "код подъезда", "код доступа",
-    "код от", "код на", "комбинация", "锁码", "门禁码", "pin码", "主持人密钥", "取件码", "暗証番号", "暗証コード", "解錠番号", "gerätesperre", "displaysperre", "bildschirmsperre", "tastensperre", "sperrcode", "entsperrcode", "screen lock", "lock screen", "code de déverrouillage", "code de verrouillage", "bloqueo de pantalla",
+    "код от", "код на", "комбинация", "锁码", "门禁码", "pin码", "主持人密钥", "取件码", "暗証番号", "暗証コード", "解錠番号", "registration lock", "gerätesperre", "displaysperre", "bildschirmsperre", "tastensperre", "sperrcode", "entsperrcode", "screen lock", "lock screen", "code de déverrouillage", "code de verrouillage", "bloqueo de pantalla",
     "código de desbloqueo", "código de desbloqueio", "codice di sblocco", "код разблокировки", "暗証", "zahlenschloss", "zahlenschloß", "vorhängeschloss", "fahrradschloss", "kofferschloss", "antivol", "cijferslot",
     "fietsslot", "密码盒", "密码箱", "钥匙盒", "钥匙箱", "挂锁", "行李箱锁", "ダイヤル錠", "南京錠", "자물쇠", "鍵の番号", "ロック番号", "도어락", "공동현관",
 )  # fmt: skip
@@ -167,7 +167,8 @@ def _may_follow(match: "re.Match[str]", name: str, *, is_mixed: bool) -> bool:
     if name == "pin" and match["name"] == "pin":
         return (
             not is_mixed
-            and len(number) == 4
+            and 4 <= len(number) <= 8
+            and not _YEAR.match(number)
             and _LINE_ENDS.match(match.string, match.end("number")) is not None
         )
     return name == "pin" or not _YEAR.match(number)
@@ -212,7 +213,8 @@ def _dial(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take the numbers to which the dial of a safe is turned."""
     first, last = max(0, match.start() - NEAR_CODE), match.end() + NEAR_CODE
     turns = [turn.span(turn.lastindex or 1) for turn in _TURN.finditer(match.string, first, last)]
-    return turns if len(turns) > 1 else NOTHING
+    fewest = 3 if match[0].lower().startswith("turn") else 2
+    return turns if len(turns) >= fewest else NOTHING
 
 
 def _number_before(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -334,6 +336,10 @@ def _counted_digits(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 
 def _word_for_company(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    first = max(0, match.start() - LONGEST_THING)
+    is_plain = match[0].lower().startswith("the word")
+    if is_plain and not _ASKED_FOR.search(match.string, first, match.start()):
+        return NOTHING
     return (match.span(1),)
 
 
@@ -348,6 +354,7 @@ def _quoted_digits(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 
 _WORDS_ASKED_FOR = ("the word:", "code word:", "safe word:", "password word:", "duress word:", "codeword:", "safeword:", "the word is ", "code word is ", "safe word is ", "codeword is ")
+_ASKED_FOR = re.compile(r"\b(?:ask|asks|asked|asking|say|quote|give|bank|company|police|operator|alarm|phone|ring|call)\b", re.IGNORECASE)
 _DIGIT_WORDS = ("桁", "位数字", "位數字", "位密", "位数", "位：", "位:", "자리", "-digit", " digits", " digit", "-stellig", " stellig", " stellen", " chiffres", " dígitos", " cifras", " cifre", " cijfers", " цифр")
 RULES = (
     RedactionRule(

@@ -140,6 +140,7 @@ _LEADS = (
     ("ldapmodify ", rf"ldap\w{{3,8}} {_MORE}-w[ ]"),
     ("http -a ", r"http -a [\w.@-]{1,64}:"),
     ("secret 0 ", "secret 0 "),
+    ("pihole ", r"pihole -a -p[ ]"),
     ("radtest ", r"radtest \S{1,64} "),
     ("wpa_passphrase ", r"wpa_passphrase (?:\"[^\"\n]{1,32}\"|'[^'\n]{1,32}'|\S{1,32}) "),
     ("encrypt_string ", r"encrypt_string (?:--vault-id \S{1,64} )?(?!-)"),

@@ -10,6 +10,7 @@ import string
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import cached_property
+from typing import NamedTuple
 
 from creonowd.redaction.rules import NOTHING, PLACEHOLDER, MatchSpan, RedactionRule
 from creonowd.redaction.secret_names import (
@@ -48,6 +49,7 @@ LONGEST_QUALIFIER = 40
 MOST_QUALIFIERS = 4
 MOST_WORDS = 8
 MOST_WORDS_BELOW = 5
+SHORTEST_NUMBER = 6
 LINES_AROUND = 3
 LONGEST_NEIGHBOUR = 120
 
@@ -87,6 +89,8 @@ _JOINT = (
 )
 _BLANK = r"(?P<tail>)(?P<firm>\A(?!))?(?P<loose>\A(?!))?(?P<below>\A(?!))?[ ](?=[^\s:=|(\[-])"
 """A mere blank, in the groups of other joints."""
+_BEFORE_NUMBER = _BLANK + r"(?=[0-9]{6,24}(?![0-9A-Za-z.:/-])|[a-z0-9]{2,12}(?:[-_][a-z0-9]{1,12}){2,6}(?![\w@/-]))"
+_BEFORE_DIGIT = _BLANK + r"(?=[A-Za-z]{0,12}[!-/:-@]?[A-Za-z]{0,12}[0-9])"
 _QUOTED = re.compile(
     r"[„“‘«‹「『《【\"'`][ \u00a0]?([^\n\"“”‘’„«»‹›「」『』《》【】`]{2,64}?)[ \u00a0]?[“”‘’»›」』》】\"'`]"
 )
@@ -143,6 +147,7 @@ _NO_QUALIFIERS = FUNCTION_WORDS - word_set("my our your the a for of i")
 _PASSWORD_BEFORE = re.compile(rf"{'|'.join(map(re.escape, NAMES))}|パス|wi-?fi|wlan", re.IGNORECASE)
 _OF_ARCHIVES = ("解压", "解壓", "压缩包", "压缩", "解凍", "압축 ", "압축")
 """What stands before 密码 where the password is often the address of a site."""
+_MODEL = re.compile(r"[A-Za-z]+[-_.]?[0-9]{1,4}[A-Za-z]*\Z|[A-Z]+-?[0-9]+\Z")
 _TITLE = re.compile(r"S[0-9]{2}E[0-9]{2}\Z|[A-Z][a-z]+[0-9]{1,2}\Z")
 _OTHER_TAILS = word_set("day tages jour día giorno dia dnia dagen dag") | NO_SECRET_TAILS - word_set("id at for main service test value type group")
 _BLANK_WORDS = BLANK_VALUES | word_set(
@@ -262,29 +267,52 @@ class _Label:
         return _ACCOUNT.search(below) is not None
 
 
+class _Entry(NamedTuple):
+    """A value, the label before it, and what joins the two."""
+
+    text: str
+    first: int
+    last: int
+    label: _Label
+    joint: _Joint
+    is_quoted: bool
+
+    @property
+    def value(self) -> str:
+        """The value without its accents."""
+        return unaccented(self.text[self.first : self.last])
+
+    @property
+    def ends_clause(self) -> bool:
+        """Whether a clause, a cell or the line ends behind it."""
+        return _ENDS.match(self.text, self.last) is not None
+
+    @property
+    def is_of_archive(self) -> bool:
+        """Whether it opens an archive: its password is often the address of a site."""
+        is_whole = self.is_quoted or _LINE_ENDS.match(self.text, self.last) is not None
+        return is_whole and self.label.head.endswith(_OF_ARCHIVES) and "://" not in self.value
+
+
 def _entry(match: "re.Match[str]") -> Sequence[MatchSpan]:
     text, place = match.string, match.end()
-    if text[place : place + 1] in {"", "\r", "\n"} or text.startswith(PLACEHOLDER.lstrip("*"), place):
+    if text[place : place + 1] in {"", "\r", "\n"} or text.startswith(
+        PLACEHOLDER.lstrip("*"), place
+    ):
         return NOTHING
     label = _Label(match)
     if not label.is_named:
         return NOTHING
-    joint = _joint(match)
     first, last, is_quoted = _value(text, place)
-    value = text[first:last]
-    if is_quoted and "''" in value and text[first - 1] == "'" and not is_stand_in(value):
-        return ((first, last),)
-    if last > first and " " not in value:
-        if _is_password(text, (first, last), label, joint, is_quoted=is_quoted):
-            return ((first, last),)
-    if joint is _Joint.FIRM and label.is_entry:
-        return _words(text, first, label, is_quoted=is_quoted)
-    phrase = _PHRASE.match(text, first) if joint is _Joint.BELOW else None
-    if phrase is None or not label.is_heading(text, phrase.end()):
-        return NOTHING
-    is_short = phrase[0].count(" ") < MOST_WORDS_BELOW and _NOT_WORDS.isdisjoint(phrase[0].lower().split())
-    is_numbered = re.search("[0-9]", phrase[0]) is not None and not label.name.lower() in KEY_NAMES
-    return (phrase.span(),) if is_short and is_numbered and label.is_beside_account else NOTHING
+    entry = _Entry(text, first, last, label, _joint(match), is_quoted)
+    span = (first, last)
+    if is_quoted and "''" in entry.value and text[first - 1] == "'":
+        return NOTHING if is_stand_in(entry.value) else (span,)
+    if last > first and " " not in entry.value and _is_password(entry):
+        return (span,)
+    if entry.joint is _Joint.FIRM and label.is_entry:
+        return _words(text, first, label)
+    return _words_below(text, first, label) if entry.joint is _Joint.BELOW else NOTHING
 
 
 def _joint(match: "re.Match[str]") -> _Joint:
@@ -311,45 +339,79 @@ def _value(text: str, place: int) -> tuple[int, int, bool]:
     return place, place + len(value), False
 
 
-def _is_password(text: str, span: MatchSpan, label: _Label, joint: _Joint, *, is_quoted: bool) -> bool:
-    first, last = span
-    value = unaccented(text[first:last])
-    is_site = (is_quoted or _LINE_ENDS.match(text, last) is not None) and label.head.endswith(_OF_ARCHIVES) and "://" not in value
-    if len(value) < 3 or is_blank(text[first:last]) or (not is_site and _is_other(value)) or _COUNTED.match(text, last):
+def _is_password(entry: _Entry) -> bool:
+    """Return whether a value without blanks is a password, given its label and what joins the two."""
+    value, label = entry.value, entry.label
+    written = entry.text[entry.first : entry.last]
+    if len(value) < 3 or is_blank(written) or _COUNTED.match(entry.text, entry.last):
+        return False
+    if entry.is_of_archive:
+        return not is_stand_in(value)
+    if _is_other(value):
+        return False
+    if entry.joint is _Joint.APART:
+        return label.is_entry and entry.ends_clause and _stands_apart(entry)
+    if entry.joint is _Joint.BELOW and not label.is_heading(entry.text, entry.last):
         return False
     if value.strip("#*").isdigit():
-        is_sure = len(value) >= 4 and not _YEAR.match(value) and joint is not _Joint.APART
-        if (joint is _Joint.CELL and not label.begins_line) or joint is _Joint.BELOW:
-            return joint is _Joint.BELOW and len(value) >= 6 and label.is_heading(text, last)
-        return is_sure and label.is_entry and _ENDS.match(text, last) is not None
-    if is_site:
-        return not is_stand_in(value)
+        return _is_number(entry)
+    return _is_odd(entry) or _is_word(entry)
+
+
+def _stands_apart(entry: _Entry) -> bool:
+    """Return whether a mere blank may stand before a value: a long number, a chain, or what no word is."""
+    value, name = entry.value, entry.label.name.lower()
+    if name in _NAMES_OF_BANKS:
+        return value.isalpha() and value.lower() not in _NOT_WORDS
+    if value.isdigit():
+        return len(value) >= SHORTEST_NUMBER
+    is_odd = oddity(value) >= Oddity.ODD
+    if name in _NAMES_OF_ACCOUNTS:
+        return (is_odd or has_digit_and_letter(value)) and entry.label.is_beside_user
+    return _is_chain(value, 4) or (name in KEY_NAMES and is_odd)
+
+
+def _is_number(entry: _Entry) -> bool:
+    """Return whether a number is a password: not a year, nor in a cell behind another one."""
+    value, label = entry.value, entry.label
+    if entry.joint is _Joint.BELOW:
+        return len(value) >= SHORTEST_NUMBER
+    if len(value) < 4 or _YEAR.match(value) or (entry.joint is _Joint.CELL and not label.begins_line):
+        return False
+    return label.is_entry and entry.ends_clause
+
+
+def _is_odd(entry: _Entry) -> bool:
+    """Return whether a value looks like a password; how much so depends on the joint."""
+    value, label, is_firm = entry.value, entry.label, entry.joint is _Joint.FIRM
     level = oddity(value)
-    if joint is _Joint.APART and label.name.lower() in _NAMES_OF_ACCOUNTS:
-        is_odd = has_digit_and_letter(value) or oddity(value) >= Oddity.ODD
-        return is_odd and label.is_beside_user and _ENDS.match(text, last) is not None
-    if joint is _Joint.APART:
-        is_name = label.name.lower() in _NAMES_OF_BANKS and _LINE_ENDS.match(text, last) is not None
-        return is_name and value.isalpha() and value.lower() not in _NOT_WORDS
-    if (joint is _Joint.BELOW and not label.is_heading(text, last)):
+    if label.name.lower() in _NAMES_OF_ACCOUNTS and level < Oddity.ODD and not _is_chain(value, 3):
         return False
-    is_chain = value.islower() and "-" in value and is_passphrase(value, 3)
-    if label.name.lower() in _NAMES_OF_ACCOUNTS and level < Oddity.ODD and not is_chain:
+    if entry.joint is _Joint.LOOSE and _TITLE.match(value):
         return False
-    if joint is _Joint.LOOSE and _TITLE.match(value):
-        return False
-    if level >= Oddity.UNSAYABLE or (joint is _Joint.FIRM and level >= Oddity.NUMBERED):
+    if level >= Oddity.UNSAYABLE or (is_firm and level >= Oddity.NUMBERED):
         return True
-    is_odd = has_digit_and_letter(value) or (has_sign(value) and len(value) >= 6)
-    ends = _ENDS.match(text, last) is not None
-    if is_odd or level >= Oddity.ODD:
-        return label.is_entry and (ends or joint is _Joint.FIRM)
-    if joint is _Joint.BELOW and is_chain:
-        return True
-    is_word = value.replace("-", "").replace("_", "").replace(".", "").isalpha()
-    if not is_word or joint is not _Joint.FIRM or len(value) < 4 or not label.names_one:
+    is_mixed = has_digit_and_letter(value) or (has_sign(value) and len(value) >= 6)
+    if is_mixed or level >= Oddity.ODD:
+        return label.is_entry and (entry.ends_clause or is_firm)
+    return entry.joint is _Joint.BELOW and _is_chain(value, 3)
+
+
+def _is_word(entry: _Entry) -> bool:
+    """Return whether a word is all that the line of a label says."""
+    value, label = entry.value, entry.label
+    words = re.split("[-_.]", value.lower())
+    if entry.joint is not _Joint.FIRM or entry.is_quoted or len(value) < 4:
         return False
-    return label.begins_line and not is_quoted and _LINE_ENDS.match(text, last) is not None and _NOT_WORDS.isdisjoint(re.split("[-_.]", value.lower()))
+    if label.name.lower() in _NAMES_OF_ACCOUNTS and not _is_chain(value, 3):
+        return False
+    is_alone = label.names_one and label.is_entry and label.begins_line
+    is_alone = is_alone and _LINE_ENDS.match(entry.text, entry.last) is not None
+    return is_alone and all(map(str.isalpha, words)) and _NOT_WORDS.isdisjoint(words)
+
+
+def _is_chain(value: str, fewest: int) -> bool:
+    return value.islower() and "-" in value and is_passphrase(value, fewest)
 
 
 def _is_other(value: str) -> bool:
@@ -359,7 +421,18 @@ def _is_other(value: str) -> bool:
     return is_reference(value) or is_code(value) or (names_a_secret(value) and not has_digit_and_letter(value))
 
 
-def _words(text: str, first: int, label: _Label, *, is_quoted: bool) -> Sequence[MatchSpan]:
+def _words_below(text: str, first: int, label: _Label) -> Sequence[MatchSpan]:
+    """Take a few words with a number below a label, beside the name of a user."""
+    phrase = _PHRASE.match(text, first)
+    if phrase is None or not label.is_heading(text, phrase.end()) or label.name.lower() in KEY_NAMES:
+        return NOTHING
+    words = phrase[0].lower().split()
+    is_short = len(words) <= MOST_WORDS_BELOW and _NOT_WORDS.isdisjoint(words)
+    is_numbered = re.search("[0-9]", phrase[0]) is not None
+    return (phrase.span(),) if is_short and is_numbered and label.is_beside_account else NOTHING
+
+
+def _words(text: str, first: int, label: _Label) -> Sequence[MatchSpan]:
     """Take words to the end of the line: spaced Han words, or any beside the name of a user."""
     if label.name.lower() in KEY_NAMES:
         return NOTHING
@@ -400,7 +473,7 @@ def _new_one(match: "re.Match[str]") -> Sequence[MatchSpan]:
     value = match["value"].rstrip(".,;:!?。，；\"'“”»」)")
     if not _PASSWORD_BEFORE.search(match.string, first, match.start()) or _is_other(value):
         return NOTHING
-    is_odd = has_digit_and_letter(value) or oddity(value) >= Oddity.ODD
+    is_odd = oddity(value) >= Oddity.ODD or (has_digit_and_letter(value) and not _MODEL.match(value))
     start = match.start("value")
     return ((start, start + len(value)),) if is_odd and len(value) >= 5 else NOTHING
 
@@ -427,6 +500,9 @@ RULES = (
     _rule(NAMES, f"{_TAIL}{_MARKS}{_JOINT}"),
     _rule(_PLAIN_KEYS, f"{_TAIL}{_MARKS}{_JOINT}", bounded=True),
     _rule(_OTHER_KEYS, f"{_TAIL}{_MARKS}{_JOINT}"),
+    _rule(NAMES, _BEFORE_NUMBER),
+    _rule(_PLAIN_KEYS[:2], _BEFORE_DIGIT, bounded=True),
+    _rule(_OTHER_KEYS, _BEFORE_DIGIT),
     _rule((*sorted(_NAMES_OF_BANKS), "clave", "parola", "chave"), _BLANK),
     RedactionRule(
         "labelled_password",

@@ -451,8 +451,9 @@ def _service_on_line(candidate: MentionedValue) -> bool:
         return not _ISSUE.search(candidate.value)
     text, start = candidate.passage.text, candidate.start
     first = max(candidate.passage.end, start - LONGEST_BEFORE)
-    has_both = has_sign(candidate.value) and candidate.level >= Oddity.ODD
-    return has_both and _PARTNER.search(text, first, start) is not None
+    is_lower = candidate.value.islower() and sum(map(str.isdigit, candidate.value)) > 1
+    has_both = (has_sign(candidate.value) or is_lower) and candidate.level >= Oddity.ODD
+    return has_both and not _ISSUE.search(candidate.value) and _PARTNER.search(text, first, start) is not None
 
 
 def _opening_on_line(candidate: MentionedValue) -> bool:
@@ -489,7 +490,8 @@ def _lock_on_line(candidate: MentionedValue) -> bool:
         return True
     if _SPACED_DIGITS.match(value) and (candidate.is_told or head[-2:] in _DASHED) and candidate.in_sentence:
         return True
-    if candidate.is_beside and _DIAL.match(value) and passage.text[passage.start : passage.end].lower() in _WITH_DIALS:
+    has_joint = not passage.text[passage.end : candidate.start].isspace()
+    if has_joint and candidate.is_beside and _DIAL.match(value) and passage.text[passage.start : passage.end].lower() in _WITH_DIALS:
         return True
     if _is_one_of_codes(candidate):
         return True
@@ -518,7 +520,8 @@ def _is_one_of_codes(candidate: MentionedValue) -> bool:
     if gap not in _VERBS_OF_CODES or _YEAR.match(candidate.value) or not _ENDS_ORDER.match(passage.text, candidate.end):
         return False
     first, last = max(0, passage.start - LONGEST_BEFORE), min(passage.line_end, candidate.end + LONGEST_BEFORE)
-    return len(set(_LOCK_AND_CODE.findall(passage.text, max(first, passage.line_start), last))) > 1
+    codes = set(_LOCK_AND_CODE.findall(passage.text, max(first, passage.line_start), last))
+    return len(codes) > 1 and not all(map(str.isdigit, codes))
 
 
 def _access_below(candidate: MentionedValue) -> bool:

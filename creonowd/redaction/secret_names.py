@@ -41,12 +41,13 @@ HAN_LABELS = (
 MENTIONS_OF_PASSWORDS = (
     "password", "passwrd", "pasword", "passwrod", "pwrd", "psswd", "passwd", "passcode", "passphrase", "pwd", "pw", *FOREIGN_NAMES, "mi clave", "la clave", "tu clave", "su clave", "una clave", "minha chave", "şifresi", "sifresi", "parolası", "la contra", "пароля", "паролем", "паролей", "密码",
     "密碼", "口令", "パスワード", "パスコード", "パスは", "パス：", "合言葉", "パスなん", "パス教", "パス変", "パス ", "пасс", " пас ", "パスも変", "パスを変", "パス忘", "パス更新", "パスって", "暗号化キー", "暗証キー", "セキュリティキー", "ネットワークキー", "비밀번호", "비번", "패스워드", "암호", "code wifi", "code wi-fi", "memorable information",
-    "memorable info", "parola chiave", "parola d'ordine", "ww", "wpa", "wpa2", "psk", "pre-shared key", "preshared key", "pre-shared-key", "パスフレーズ", "プリシェアードキー", "预共享密钥", "phrase secrète", "团体字", "snmp-server community", "snmp community", "community string", "masterauth",
+    "memorable info", "2-step", "two-step password", "cloud password", "parola chiave", "parola d'ordine", "ww", "wpa", "wpa2", "psk", "pre-shared key", "preshared key", "pre-shared-key", "パスフレーズ", "プリシェアードキー", "预共享密钥", "phrase secrète", "团体字", "snmp-server community", "snmp community", "community string", "masterauth",
     "暗码", "暗碼", "鎖屏碼", "锁屏码", "losung", "转移码", "轉移碼", "auth code", "authcode", "epp code", "auth-code", "wifi code", "wi-fi code", "wlan-code", "código wifi", "codice wifi",
 )  # fmt: skip
 """Names behind which a value is a password, and little else is."""
 
 MENTIONS_OF_KEYS = (
+    "filevault", "bitlocker", "psn", "xbox", "nintendo", "eshop", "playstation", "applicationkey",
     "application secret", "application key", "client secret", "consumer secret", "consumer key", "app secret", "shared secret", "secret access", "签名校验", "签名密钥", "加签",
     "邀请码", "邀請碼", "invite code", "invitation code", "gift card", "oauth", "token", "токен", "voucher", "gutschein", "api", "apikey", "key", "licence", "license", "serial",
     "activation", "redeem", "steam", "cdkey", "lizenz", "freischaltcode", "aktivierungscode", "aktivierungsschlüssel", "lizenzcode", "lizenzschlüssel", "lizenznummer", "produktschlüssel", "serial number", "code d'activation", "codice di attivazione", "código de activación", "número de licencia", "код активации", "シリアル番号", "認証コード", "jeton", "sleutel", "klucz", "nyckel", "nøgle", "nøkkel", "klíč", "kulcs", "anahtar",
@@ -59,7 +60,7 @@ MENTIONS_OF_KEYS = (
 """Names of what a machine has made."""
 
 MENTIONS_OF_ACCESS = (
-    "share login", "portal", "ftp", "ftps", "zugang", "accès", "log on", "get into", "gets you in", "lets you in", "let me in", "hotspot", "netflix", "spotify", "disney+", "prime video", "streaming", "abonnement", "suscripción",
+    "光猫", "超密", "telecomadmin", "超级管理员", "share login", "portal", "ftp", "ftps", "zugang", "accès", "log on", "get into", "gets you in", "lets you in", "let me in", "hotspot", "netflix", "spotify", "disney+", "prime video", "streaming", "abonnement", "suscripción",
     "login", "log in", "log-in", "logging in", "logged in", "signing in", "sign in", "sign-in", "credential", "creds", "protected", "encrypted", "zugangsdaten",
     "anmeldung", "anmelden", "einloggen", "geschützt", "verschlüsselt", "identifiant", "connexion", "protégé", "chiffré",
     "acceso", "accesso", "acesso", "protegid", "cifrad", "protett", "inloggen", "вход", "доступ", "登录", "登錄", "登陆", "登入",
@@ -226,6 +227,8 @@ def words_of(name: str) -> list[str]:
 
 def _strength_of_words(words: list[str]) -> Strength:
     last, before = words[-1], words[-2] if len(words) > 1 else ""
+    if before + last == "apihash":
+        return Strength.SECRET
     if last in NO_SECRET_WORDS and "".join(words[-2:]) not in PASSWORD_PHRASES:
         return Strength.NONE
     if _ends_in_password(words):

@@ -10,7 +10,6 @@ from creonowd.redaction.rules import NOTHING, UUID, MatchSpan, RedactionRule, un
 from creonowd.redaction.secret_names import Strength, strength_of
 from creonowd.redaction.shape import (
     Oddity,
-    has_digit_and_letter,
     has_sign,
     is_hash,
     is_plain_value,
@@ -32,7 +31,7 @@ _TUPLE = re.compile(r"[\s,]{0,8}\(")
 _NAMED_BEFORE = re.compile(r"(?:pass|pwd|secret)[\w\"`\] ]{0,24}(?:=|,)[^\n]{0,40}\Z", re.IGNORECASE)
 _PROMPT_BEFORE = re.compile(r"(?:assw|assphr|PIN|Kennw|密码|口令|secret)[^\n]{0,60}(?:\n[^\n]{0,60}){0,2}\Z")
 _KEY_BEFORE = re.compile(r"wallet|private|privkey|signer|deployer|secret|mnemonic|account", re.IGNORECASE)
-_PROXY = re.compile(r"vmess|vless|trojan|v2ray|xray|tuic|clients|alterId|flow", re.IGNORECASE)
+_PROXY = re.compile(r"vmess|vless|trojan|v2ray|xray|tuic|alterId|xtls", re.IGNORECASE)
 _USER = re.compile(
     r"[ \t]{1,12}(?:-[ ])?[\"']?[\w.@-]{2,40}[\"']?[ \t]?:[ \t]{1,4}(?P<quote>[\"']?)(?P<value>[^\s\"'#]{4,64})(?P=quote)[ \t]*(?:#[^\n]{0,80})?(?:\r?\n|\Z)"
 )
@@ -125,7 +124,7 @@ def _users(match: "re.Match[str]") -> Sequence[MatchSpan]:
     place = match.end()
     while len(spans) < MOST_USERS and (user := _USER.match(match.string, place)):
         value = user["value"]
-        if not is_plain_value(value) or not (oddity(value) >= Oddity.ODD or has_digit_and_letter(value)):
+        if not is_plain_value(value) or oddity(value) < Oddity.ODD:
             break
         spans.append(user.span("value"))
         place = user.end()

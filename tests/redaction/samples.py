@@ -127,6 +127,12 @@ _SERVICES = {
     "tailscale_key": ("tskey-auth-{A12}-{A32}",),
     "telegram_bot_token": ("{D10}:AA{W33}", "{D9}:{W35}", "bot{D10}:AA{W33}"),
     "twilio_key": ("SK{H32}", "AC{H32}"),
+    "dify_api_key": ("app-{A24}",),
+    "dropbox_access_token": ("sl.B{W120}",),
+    "fastgpt_api_key": ("fastgpt-{A48}",),
+    "matrix_access_token": ("syt_{A8}_{C20}_{A6}",),
+    "vk_access_token": ("vk1.a.{W120}",),
+    "yandex_oauth_token": ("y0_{W55}",),
     "wallet_private_key": ("xprv{K107}", "zprv{K107}"),
     "twitter_bearer_token": ("AAAAAAAAAAAAAAAAAAAAA{A80}",),
 }  # fmt: skip
