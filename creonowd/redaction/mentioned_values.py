@@ -214,6 +214,12 @@ class MentionedValue:
         return is_short and gap.strip().isalpha() and self.ends_clause
 
     @property
+    def answers_itself(self) -> bool:
+        """Whether a question right before it is all that stands between the two: `비번 물어봤지? danpung77`."""
+        is_asked = self.before.rstrip().endswith(("?", "？"))
+        return is_asked and self.start - self.passage.end <= LONGEST_GIVER and self.ends_row
+
+    @property
     def is_glued(self) -> bool:
         """Whether it stands right behind a Chinese letter and ends the clause: `公积金Gjj@0571`."""
         has_both = has_sign(self.value) and sum(map(str.isdigit, self.value)) > 2

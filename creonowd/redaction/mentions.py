@@ -127,10 +127,10 @@ _ONLY_LOCKS = frozenset(
         "도어락",
     )
 )
-_SET_TO = ("设的是", "設的是", "设为", "设成", "設為", "always set", "set it to", "set to")
+_SET_TO = ("设的是", "設的是", "设为", "设成", "設為", "调到", "拨到", "转到", "对到", "always set", "set it to", "set to")
 _DIAL = re.compile(r"[0-9]{1,2}(?:-[0-9]{1,2}){2,5}\Z")
 _OPENS = re.compile(
-    r"open|unlock|disarm|öffn|auf(?:geht|machen)|geht auf|offen|entsperr|ouvr|déverrouill|désarm|abr|desbloq|apr[eioa]|sblocc|otw|öppna|откры|снима|开|開|열",
+    r"open|unlock|disarm|öffn|auf(?:geht|machen)|geht auf|offen|entsperr|ouvr|déverrouill|désarm|abr|desbloq|apr[eioa]|sblocc|otw|öppna|откры|сним|отключ|выключ|desact|désact|désarm|coupe|apaga|spegn|disatt|abgeschalt|ausgeschalt|scharf|deaktiv|off\b|开|開|解除|撤防|열|끄",
     re.IGNORECASE,
 )
 _CODE_WORD = re.compile("code|код|コード|kod|코드|digi|keypad|[:：]", re.IGNORECASE)
@@ -145,18 +145,27 @@ _ISSUE = re.compile(r"[A-Za-z]#[0-9]{1,6}\Z")
 """The end of the number of an issue, or of a name such as `marlow#1923`."""
 _DIGIT_GROUPS = re.compile(r"[0-9]{4,6}(?:[- ][0-9]{4,6}){2,5}\Z")
 _NAMES_OF_CODES = ("activation", "serial", "licen", "gift", "voucher", "gutschein", "lizenz", "redeem", "激活", "序列", "兑换")
+_SINGLE_DIGITS = re.compile(r"[0-9](?:-[0-9]){3,7}\Z")
+_ENTERED_AFTER = re.compile(
+    r"[\"'”’」』]?,?[ ]?(?:eingeben|eintippen|tippen|drücken|intoetsen|を?入力|って入れ|を?押|누르|누르고|입력|(?:and |then |und |dann |puis |y |e |et |и |seguid[oa] de |suivi de |followed by |gefolgt von )?(?:the |l['’]|la |le |o )?"
+    r"(?:star|asterisk|asterisco|cardinal|étoile|dièse|raute|sternchen|hash|pound key|almohadilla|решётк|звёздочк|井号|星号|井|再按))",
+    re.IGNORECASE,
+)
+_EASTERN_LOCKS = ("ロッカー", "ロックは", "鍵は", "ロック", "잠금", "금고", "도어락", "자물쇠", "报警器")
+_ONLY_PADLOCKS = frozenset(("candado", "lucchetto", "cadenas", "cadeado", "padlock", "vorhängeschloss", "fahrradschloss", "fietsslot", "挂锁"))
+_ASKING_FOR_ONE = frozenset(("basic auth", "sudo asks", "guest network", "hotspot"))
 _WITH_DIALS = frozenset(
     ("safe", "tresor", "coffre", "coffre-fort", "caja fuerte", "cofre", "cassaforte", "kluis", "sejf", "сейф", "замок", "cadeado", "candado", "lucchetto", "cadenas", "padlock", "schloss", "zahlenschloss",
      "保险箱", "保险柜", "金庫", "금고", "locker", "suitcase")
 )
-_WITH = word_set("with mit avec con com met med с by per par via as is auf sur en op")
+_WITH = word_set("code кодом código codice il le el o with mit avec con com met med с by per par via as is auf sur en op")
 _KEY_IN = re.compile(r"\b[Kk]ey(?:ed|ing)? in[ ]\Z|\b[Pp]unch in[ ]\Z|\b[Pp]ut in[ ]\Z")
 _SET_ON = re.compile(r"(?:moves|moved|changes|changed|switches|goes|wechselt|passe|passera|cambia|pasa|muda|steht|stehen|gestellt|set|réglé\w*|puest[oa]|impostat[oa]) (?:auf|to|on|at|sur|en|su|zu|à|a|para)[ ]\Z", re.IGNORECASE)
 _PRESS_THEN = re.compile(
     r"(?:press|drück\w{0,2}|appuy\w{1,3}|pulsa\w?|premi|按|押し)[^\n.。]{0,16}(?:then|dann|puis|luego|poi|再按?|后|て)[ :,，、]{0,3}\Z", re.IGNORECASE
 )
 _ENDS_ORDER = re.compile(
-    r"[\"'”’」』]?(?:[ \t]*(?:[\r\n,.;:!?)，。；、）#*]|\Z)|[ ](?:and|then|to|within|before|und|dann|et|puis|y|e|en|и|dans|nach|after|twice)\b|[^\x00-\x7f])"
+    r"[\"'”’」』]?(?:[ \t]*(?:[\r\n,.;:!?)，。；、）#*]|\Z)|[ ](?:and|then|to|within|before|und|scharf|unscharf|aus|off|dann|et|puis|y|e|en|и|dans|nach|after|twice)\b|[^\x00-\x7f])"
 )
 _LETTER_AND_NUMBER = re.compile(r"[0-9]{1,3}[A-ZА-Я][0-9]{2,5}[#*]?\Z|[A-Z][0-9]{4,5}\Z|[0-9]{4,5}[A-Z]\Z")
 _KEYPAD_SIGNS = frozenset("#*")
@@ -318,6 +327,8 @@ def _password_on_line(candidate: MentionedValue) -> bool:
 
 def _is_stated(candidate: MentionedValue) -> bool:
     level = candidate.level
+    if level >= Oddity.NUMBERED and candidate.answers_itself:
+        return True
     if level is Oddity.PLAIN:
         return _is_stated_number(candidate) or _is_joined(candidate)
     if level is Oddity.UNMISTAKABLE or candidate.is_void:
@@ -437,6 +448,9 @@ def _access_on_line(candidate: MentionedValue) -> bool:
     level, start = candidate.level, candidate.start
     if level <= Oddity.NUMBERED or level is Oddity.UNMISTAKABLE:
         return level is Oddity.UNMISTAKABLE
+    name = candidate.passage.text[candidate.passage.start : candidate.passage.end].lower()
+    if name in _ASKING_FOR_ONE and candidate.is_given and candidate.in_sentence:
+        return True
     text, end = candidate.passage.text, candidate.passage.end
     in_brackets = start - end <= LONGEST_JOINT and text[start - 1] in "(（"
     return (
@@ -490,6 +504,14 @@ def _lock_on_line(candidate: MentionedValue) -> bool:
         return True
     if _SPACED_DIGITS.match(value) and (candidate.is_told or head[-2:] in _DASHED) and candidate.in_sentence:
         return True
+    name = passage.text[passage.start : passage.end].lower()
+    if _SINGLE_DIGITS.match(value) or _ENTERED_AFTER.match(passage.text, candidate.end):
+        return True
+    gap = passage.text[passage.end : candidate.start]
+    if name.endswith(_EASTERN_LOCKS) and gap.strip(" は는은:：") == "" and not _YEAR.match(value):
+        return _ENDS_ORDER.match(passage.text, candidate.end) is not None
+    if name in _ONLY_PADLOCKS and len(gap) <= LONGEST_GIVER and gap.replace(" ", "").isalpha() and not _YEAR.match(value):
+        return _ENDS_ORDER.match(passage.text, candidate.end) is not None
     has_joint = not passage.text[passage.end : candidate.start].isspace()
     if has_joint and candidate.is_beside and _DIAL.match(value) and passage.text[passage.start : passage.end].lower() in _WITH_DIALS:
         return True

@@ -42,7 +42,7 @@ MENTIONS_OF_PASSWORDS = (
     "password", "passwrd", "pasword", "passwrod", "pwrd", "psswd", "passwd", "passcode", "passphrase", "pwd", "pw", *FOREIGN_NAMES, "mi clave", "la clave", "tu clave", "su clave", "una clave", "minha chave", "şifresi", "sifresi", "parolası", "la contra", "пароля", "паролем", "паролей", "密码",
     "密碼", "口令", "パスワード", "パスコード", "パスは", "パス：", "合言葉", "パスなん", "パス教", "パス変", "パス ", "пасс", " пас ", "パスも変", "パスを変", "パス忘", "パス更新", "パスって", "暗号化キー", "暗証キー", "セキュリティキー", "ネットワークキー", "비밀번호", "비번", "패스워드", "암호", "code wifi", "code wi-fi", "memorable information",
     "memorable info", "2-step", "two-step password", "cloud password", "parola chiave", "parola d'ordine", "ww", "wpa", "wpa2", "psk", "pre-shared key", "preshared key", "pre-shared-key", "パスフレーズ", "プリシェアードキー", "预共享密钥", "phrase secrète", "团体字", "snmp-server community", "snmp community", "community string", "masterauth",
-    "暗码", "暗碼", "鎖屏碼", "锁屏码", "losung", "转移码", "轉移碼", "auth code", "authcode", "epp code", "auth-code", "wifi code", "wi-fi code", "wlan-code", "código wifi", "codice wifi",
+    "暗号", "暗码", "暗碼", "鎖屏碼", "锁屏码", "losung", "转移码", "轉移碼", "auth code", "authcode", "epp code", "auth-code", "wifi code", "wi-fi code", "wlan-code", "código wifi", "codice wifi",
 )  # fmt: skip
 """Names behind which a value is a password, and little else is."""
 
@@ -60,7 +60,7 @@ MENTIONS_OF_KEYS = (
 """Names of what a machine has made."""
 
 MENTIONS_OF_ACCESS = (
-    "光猫", "超密", "telecomadmin", "超级管理员", "share login", "portal", "ftp", "ftps", "zugang", "accès", "log on", "get into", "gets you in", "lets you in", "let me in", "hotspot", "netflix", "spotify", "disney+", "prime video", "streaming", "abonnement", "suscripción",
+    "光猫", "超密", "telecomadmin", "超级管理员", "share login", "portal", "ftp", "ftps", "zugang", "accès", "log on", "basic auth", "sudo asks", "guest network", "get into", "gets you in", "lets you in", "let me in", "hotspot", "netflix", "spotify", "disney+", "prime video", "streaming", "abonnement", "suscripción",
     "login", "log in", "log-in", "logging in", "logged in", "signing in", "sign in", "sign-in", "credential", "creds", "protected", "encrypted", "zugangsdaten",
     "anmeldung", "anmelden", "einloggen", "geschützt", "verschlüsselt", "identifiant", "connexion", "protégé", "chiffré",
     "acceso", "accesso", "acesso", "protegid", "cifrad", "protett", "inloggen", "вход", "доступ", "登录", "登錄", "登陆", "登入",
@@ -86,7 +86,8 @@ MENTIONS_OF_LOCKS = (
     "keypad", "lockbox", "lock box", "key safe", "padlock", "garage", "gate", "door", "alarm", "safe", "locker", "suitcase", "entry", "building", "deur", "sleutelkluis", "单元门", "东门", "南门", "西门", "北门", "后门", "haustür", "tür",
     "alarmanlage", "schloss", "digicode", "porte", "portail", "coffre", "alarme", "cadenas", "puerta", "portal", "portón", "alarma",
     "caja fuerte", "porta", "portão", "cancello", "allarme", "cassaforte", "brama", "bramy", "домофон", "подъезд", "дверь", "сейф", "门禁", "門禁",
-    "门锁", "大门", "房门", "电子锁", "键盘", "道闸", "车库", "闸机", "储物柜", "寄存柜", "快递柜", "門鎖", "ipad", "iphone", "handy", "locker", "сигнализация", "сигнализацию", "замок", "cofre", "cadeado", "candado", "lucchetto", "kluis", "sejf", "ворота", "калитка", "шлагбаум", "гараж", "poort", "slagboom", "grind", "garaje", "trastero", "verja", "trappa", "alarm panel", "burglar alarm", "safe deposit", "tresor", "schlüsseltresor", "zahlenschloss", "building", "entrance", "immeuble", "interphone", "保险箱", "保险柜", "玄関", "金庫", "キーボックス", "オートロック", "鍵箱", "key box", "keybox", "schlüsselbox", "schlüsselkasten", "boîte à clés", "レジ", "鍵は", "ロックは", "keller", "cave", "コード", "番号", "ドア", "현관", "금고", "도어락",
+    "门锁", "大门", "房门", "电子锁", "键盘", "道闸", "车库", "闸机", "储物柜", "寄存柜", "快递柜", "門鎖", "ipad", "iphone", "handy", "locker", "报警器", "报警", "的锁", "箱锁", "挂锁", "ロッカー", "ロック", "スマホの", "家の鍵", "폰 잠금", "잠금", "자물쇠", "antifurto", "l'alarme", "vorhängeschloss", "fahrradschloss", "fiets", "schloss am",
+    "padlock", "entsperren", "сигнализация", "сигнализацию", "замок", "замке", "cofre", "cadeado", "candado", "lucchetto", "kluis", "sejf", "ворота", "калитка", "шлагбаум", "гараж", "poort", "slagboom", "grind", "garaje", "trastero", "verja", "trappa", "alarm panel", "burglar alarm", "safe deposit", "tresor", "schlüsseltresor", "zahlenschloss", "building", "entrance", "immeuble", "interphone", "保险箱", "保险柜", "玄関", "金庫", "キーボックス", "オートロック", "鍵箱", "key box", "keybox", "schlüsselbox", "schlüsselkasten", "boîte à clés", "レジ", "鍵は", "ロックは", "keller", "cave", "コード", "番号", "ドア", "현관", "금고", "도어락",
 )  # fmt: skip
 """What is opened by a number."""
 

@@ -24,7 +24,7 @@ REMARKS = (
     "すべて小文字", "全部小文字", "小文字", "スペースなし", "ローマ字", "전부 소문자", "모두 소문자", "소문자", "띄어쓰기 없이", "영문으로",
 )  # fmt: skip
 _LABEL = re.compile(
-    rf"(?<![A-Za-z])(?:passwords?|passphrase|passcode|(?:opens|unlocks)(?= with)|pass ?word|pwd?|pin|wi-?fi|wlan|{'|'.join(map(re.escape, FOREIGN_NAMES))})(?![a-z])|{'|'.join(HAN_LABELS)}",
+    rf"(?<![A-Za-z])(?:passwords?|passphrase|passcode|l['’]ordi|ordinateur|laptop|rechner|computer|tablette|hotspot|(?:opens|unlocks)(?= with)|pass ?word|pwd?|pin|wi-?fi|wlan|{'|'.join(map(re.escape, FOREIGN_NAMES))})(?![a-z])|{'|'.join(HAN_LABELS)}",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"[\"“„«「『‘]([^\"“”„«»「」『』‘’\n]{3,60})[\"”“»」』’]")

@@ -145,6 +145,14 @@ def _beside_address(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return ((start, start + len(value)),) if is_sure and not _TELEPHONE.match(value) else NOTHING
 
 
+def _beside_host(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take what stands behind a user at a host, in brackets or behind a sign."""
+    value = match["value"].rstrip(".,;:!?)）")
+    start = match.start("value")
+    is_sure = oddity(value) >= Oddity.ODD and is_plain_value(value) and not is_hash(value)
+    return ((start, start + len(value)),) if is_sure else NOTHING
+
+
 _TELEPHONE = re.compile(r"[+0-9()/ -]+\Z")
 RULES = (
     RedactionRule(
@@ -201,6 +209,13 @@ RULES = (
         ('[] = "', '[]="', '[] = {"'),
         r"\[\][ ]?=[ ]?\{?\"([^\"\n]{4,128})\"",
         _array,
+        bounded=False,
+    ),
+    RedactionRule(
+        "credential_pair",
+        ("ssh ", "sftp ", "scp "),
+        r"(?:ssh|sftp|scp) (?:-\w \S{1,32} )?[\w.-]{1,32}@[\w.-]{3,64}(?: -p \d{2,5})?[ ]{0,4}(?:[(（/,，#:→—–]|//|->|pw|pass|密码)[ :]{0,2}(?P<value>[!-~]{5,64})",
+        _beside_host,
         bounded=False,
     ),
     RedactionRule(
