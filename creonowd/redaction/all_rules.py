@@ -6,6 +6,7 @@ from pathlib import PurePath
 from creonowd.redaction import (
     absolute_paths,
     access_codes,
+    bare_keys,
     commands,
     entries,
     fields,
@@ -35,6 +36,7 @@ _LABEL_RULES = (
 RULES = (
     *vendor_keys.RULES,
     *formats.RULES,
+    *bare_keys.RULES,
     *formats.HEADER_RULES,
     *labels.RULES,
     *commands.RULES,

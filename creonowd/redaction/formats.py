@@ -74,11 +74,12 @@ _BEFORE_ADDRESS = frozenset(
         "xmpp",
     )
 )
-_NEXT_WORD = r"(?:[ \t,]{1,8}|-|[ \t]{0,4}\r?\n[ \t>*-]{0,6})"
+_NEXT_WORD = r"(?:[ \t,]{1,8}|[\"'],\s{0,8}[\"']|-|[ \t]{0,4}\r?\n[ \t>*-]{0,6})"
 _NUMBER = r"(?:[0-9]{1,2}[.):]?[ \t]{1,2})"
 _PHRASE = re.compile(
     r"(?:[^\n.!?。！？(（]{0,24}[(（][^()（）\n]{0,32}[)）])?[^\n.!?。！？]{0,48}?\s{0,12}(?:[-*>] )?(?P<phrase>"
     rf"(?<![A-Za-z]){_NUMBER}?[a-zà-ÿ]{{3,10}}(?:{_NEXT_WORD}{_NUMBER}?[a-zà-ÿ]{{3,10}}){{11,23}}(?![A-Za-z])"
+    r"|[A-Z]{3,10}(?:[ ,]{1,2}[A-Z]{3,10}){11,23}(?![A-Za-z])|[A-Z][a-z]{2,9}(?:[ ,]{1,2}[A-Z][a-z]{2,9}){11,23}(?![A-Za-z])"
     r"|[\uac00-\ud7a3]{1,6}(?:[ ,]{1,2}[\uac00-\ud7a3]{1,6}){11,23}(?![\uac00-\ud7a3])"
     r"|[а-яё]{3,10}(?:[ ,]{1,2}[а-яё]{3,10}){11,23}(?![а-яё])"
     r"|[\u3041-\u3096]{2,8}(?:[ \u3000]{1,2}[\u3041-\u3096]{2,8}){11,23}(?![\u3041-\u3096])"
@@ -88,6 +89,10 @@ _NUMBERED_PHRASE = re.compile(
     rf"{_NUMBER}[a-z]{{3,8}}(?:{_NEXT_WORD}{_NUMBER}[a-z]{{3,8}}){{5,23}}(?![A-Za-z])"
     r"|(?<![0-9])1[.、)）]?[ ]?[\u4e00-\u9fff](?:[\s,，、]{1,8}[0-9]{1,2}[.、)）]?[ ]?[\u4e00-\u9fff]){5,23}(?![\u4e00-\u9fff])"
 )
+_TABLE_OF_WORDS = re.compile(
+    r"(?:[ \t]{0,4}\|?[ ]{0,4}[0-9]{1,2}[ ]{0,4}\|[ ]{0,4}[a-z]{3,10}[ ]{0,12}\|?[ ]{0,4}\r?\n?){6,24}"
+)
+_RUN_OF_SIGNS = re.compile(r"[:：\s]{1,4}((?:[\u4e00-\u9fff]{3}){4,8})(?=[\s。]|\Z)")
 _BEGINS_LIST = re.compile(r"\n[ \t>*-]{0,8}1[.):]?[ \t]{1,3}[a-z]{3,10}[ \t]{0,12}(?:\r?\n[ \t>*-]{0,8})?[,;|]?[ \t]{0,8}2[.):]?[ \t]")
 _LETTER = "[a-zà-ÿа-яёąćęłńóśźż]"
 _BETWEEN_WORDS = r"(?:[ \t]{0,3}[-/·•|,;、，][ \t]{0,3}|[ \t\u3000]{1,8}|[ \t]{0,4}\r?\n[ \t]{0,8}(?:>[ ]?){0,3}(?:[-*•·][ \t]{1,3})?)"
@@ -104,9 +109,9 @@ _CLEAR_NAME = re.compile(
     re.IGNORECASE,
 )
 _PHRASE_WORD = re.compile(
-    rf"{_LETTER}{{3,12}}|[\u3041-\u3096]{{2,8}}|[\u4e00-\u9fff]{{1,3}}|[\uac00-\ud7a3]{{1,6}}"
+    rf"[A-Z]{{3,12}}|[A-Z]?{_LETTER}{{2,12}}|[\u3041-\u3096]{{2,8}}|[\u4e00-\u9fff]{{1,3}}|[\uac00-\ud7a3]{{1,6}}"
 )
-_MAY_GROW = re.compile("seed|wallet", re.IGNORECASE)
+_MAY_GROW = re.compile("seed|semilla|ledger|wallet", re.IGNORECASE)
 _NAMES_A_PHRASE = re.compile("phrase|words?\\b|mnemonic|recover|backup|wallet", re.IGNORECASE)
 _CRYPT = r"[./A-Za-z0-9]"
 
@@ -192,6 +197,11 @@ def _recovery_phrase(match: "re.Match[str]") -> Sequence[MatchSpan]:
         if found is None and text.rfind("(", max(0, start - 24), start) >= 0:
             found = _NUMBERED_PHRASE.search(text, max(0, start - LONGEST_PHRASE), start)
         span = None if found is None else found.span()
+    if span is None:
+        found = _TABLE_OF_WORDS.search(text, match.end(), match.end() + LONGEST_PHRASE)
+        span = None if found is None else found.span()
+    if span is None and "助" in match[0] and (run := _RUN_OF_SIGNS.match(text, match.end())):
+        return (run.span(1),)
     if span is None and _CLEAR_NAME.match(match[0]):
         found = _PHRASE_BEHIND_NAME.match(text, match.end())
         span = None if found is None else found.span("phrase")
@@ -201,6 +211,9 @@ def _recovery_phrase(match: "re.Match[str]") -> Sequence[MatchSpan]:
         line = text[text.rfind("\n", max(0, start - LONGEST_PHRASE), start) + 1 : span[0]]
         if not _NAMES_A_PHRASE.search(line):
             return NOTHING
+    is_clear = _CLEAR_NAME.match(match[0]) or text.startswith((":", "：", " phrase", " words"), match.end())
+    if text[span[0]].isupper() and not is_clear:
+        return NOTHING
     words = list(_PHRASE_WORD.finditer(text, *span))
     while len(words) > FEWEST_WORDS and words[0][0] in FUNCTION_WORDS:
         del words[0]
@@ -272,6 +285,19 @@ RULES = (
             "phrase mnémonique",
             "wiederherstellungsphrase",
             "сид-фраза",
+            "ledger",
+            "trezor",
+            "electrum",
+            "monero",
+            "semilla",
+            "palabras de la cartera",
+            "mots du portefeuille",
+            "wörter vom ",
+            "wörter der ",
+            "parole del wallet",
+            "지갑",
+            "ウォレット",
+            "钱包",
             "бекап-фраза",
             "бэкап-фраза",
             "фраза восстановления",
@@ -281,7 +307,7 @@ RULES = (
             "복구 단어",
             "мнемоническая фраза",
         ),
-        r"(?i)(?:(?:recovery|backup|secret)[ _](?:phrase|words|key)|seed|wallet|metamask|mnemonic|(?:12|24)[- ]words?|wiederherstellungsw(?u:ö)rter"
+        r"(?i)(?:(?:recovery|backup|secret)[ _](?:phrase|words|key)|seed|wallet|metamask|ledger|trezor|electrum|monero|mnemonic|semilla|palabras de la cartera|mots du portefeuille|w(?u:ö)rter (?:vom|der) |parole del wallet|지갑|ウォレット|钱包|(?:12|24)[- ]words?|wiederherstellungsw(?u:ö)rter"
         "|助记词|助記詞|恢复短语|恢復短語|恢复词|恢復詞|恢复口令|恢復口令|种子短语|種子短語|ニーモニック|リカバリーフレーズ|シードフレーズ|復元フレーズ"
         r"|니모닉|시드|복구 ?[구문][문구]|리커버리|복구 단어|frase (?:semilla|d[ei] rec\w{1,8}[óãe]\w{0,3}n?)|phrase (?:de récupération|mnémonique)"
         "|wiederherstellungsphrase|(?u:(?:сид|бекап|бэкап)-фраза|(?:мнемоническая|секретная|резервная) фраза|фраза восстановления))",
