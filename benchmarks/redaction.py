@@ -37,6 +37,7 @@ ADVERSARIAL = (
     "| a | password |\n|---|---|\n| b | Xy9k3Qz8 |\n", "sk-aB3xZ9kQ2mN7pL4rT8vW\naB3xZ9kQ2mN7pL4rT8vW\n",
     "code: 1234\n", "Password ..... ", "p a s s w o r d : …\n", "p a s s w o r d : x\n", "PIN 1234 ", "token: abc\n",
     "mot de passe: ", "recovery phrase: ", "密 码 ", "wifi code ", "desbloque 1234 ", "lower case ",
+    "Passwort (neu) ", "code for the ", "user bob:x ", "a@b.example, ", "пароль от ", "0x",
 )  # fmt: skip
 
 

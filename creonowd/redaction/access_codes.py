@@ -69,8 +69,12 @@ _NO_SECRET_CODE = re.compile(
     r"|item|reference|order|booking|tracking)[ -]\Z",
     re.IGNORECASE,
 )
-_REFERS_BACK = re.compile(r"[ ](?:for|to|of|on) (?:it|them|that|this)\b|[ ](?:dafür|dazu|davon)\b", re.IGNORECASE)
-_BEGINS_SENTENCE = re.compile(r"(?:the|its|der|die|das|le|son|el|il|lo|o|a|de|het|su)[ ]|", re.IGNORECASE)
+_REFERS_BACK = re.compile(
+    r"[ ](?:for|to|of|on) (?:it|them|that|this)\b|[ ](?:dafür|dazu|davon)\b", re.IGNORECASE
+)
+_BEGINS_SENTENCE = re.compile(
+    r"(?:the|its|der|die|das|le|son|el|il|lo|o|a|de|het|su)[ ]|", re.IGNORECASE
+)
 _DIGITS = re.compile("[0-9]")
 _NUMBER = (
     r"[~*_`]{0,3}(?P<number>[#*]?[0-9](?:[0-9]|[ ]?[–—·/-][ ]?(?=[0-9])|[ ](?=[0-9])){2,15}[#*]?"
@@ -329,7 +333,9 @@ def _counted_digits(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take a number of which it was just said how many digits it has: 4桁:2719, `6 dígitos 730264`."""
     count = match["count"]
     first = max(0, match.start() - LONGEST_THING)
-    if not _CODE_NEAR.search(match.string, first, match.start("number")) or _COUNTED.match(match.string, match.end()):
+    if not _CODE_NEAR.search(match.string, first, match.start("number")) or _COUNTED.match(
+        match.string, match.end()
+    ):
         return NOTHING
     expected = int(count) if count.isdigit() else _COUNTS_OF_DIGITS[count]
     return (match.span("number"),) if len(match["number"]) == expected else NOTHING
@@ -353,9 +359,45 @@ def _quoted_digits(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (match.span(1),)
 
 
-_WORDS_ASKED_FOR = ("the word:", "code word:", "safe word:", "password word:", "duress word:", "codeword:", "safeword:", "the word is ", "code word is ", "safe word is ", "codeword is ")
-_ASKED_FOR = re.compile(r"\b(?:ask|asks|asked|asking|say|quote|give|bank|company|police|operator|alarm|phone|ring|call)\b", re.IGNORECASE)
-_DIGIT_WORDS = ("桁", "位数字", "位數字", "位密", "位数", "位：", "位:", "자리", "-digit", " digits", " digit", "-stellig", " stellig", " stellen", " chiffres", " dígitos", " cifras", " cifre", " cijfers", " цифр")
+_WORDS_ASKED_FOR = (
+    "the word:",
+    "code word:",
+    "safe word:",
+    "password word:",
+    "duress word:",
+    "codeword:",
+    "safeword:",
+    "the word is ",
+    "code word is ",
+    "safe word is ",
+    "codeword is ",
+)
+_ASKED_FOR = re.compile(
+    r"\b(?:ask|asks|asked|asking|say|quote|give|bank|company|police|operator|alarm|phone|ring|call)\b",
+    re.IGNORECASE,
+)
+_DIGIT_WORDS = (
+    "桁",
+    "位数字",
+    "位數字",
+    "位密",
+    "位数",
+    "位：",
+    "位:",
+    "자리",
+    "-digit",
+    " digits",
+    " digit",
+    "-stellig",
+    " stellig",
+    " stellen",
+    " chiffres",
+    " dígitos",
+    " cifras",
+    " cifre",
+    " cijfers",
+    " цифр",
+)
 RULES = (
     RedactionRule(
         "labelled_pin",
@@ -381,7 +423,12 @@ RULES = (
     ),
     RedactionRule(
         "labelled_pin",
-        tuple(f"{count}{word}" for count in "45678四五六八" for word in _DIGIT_WORDS if count.isdigit() or word > "\u2e80"),
+        tuple(
+            f"{count}{word}"
+            for count in "45678四五六八"
+            for word in _DIGIT_WORDS
+            if count.isdigit() or word > "\u2e80"
+        ),
         r"(?P<count>[4-8四五六八])(?i:桁|位(?:数字|數字|数)?|자리|[- ](?:digits?|stellig(?:e[rn]?)?|stellen|chiffres|d[íi]gitos|cifras|cifre|cijfers|цифр))(?u:の|的)?(?:[ ]?(?u:pin|code|number|password|暗証番号|密码|数字|код|código|clave|senha|codice|contraseña))?"
         r"(?:[ ]?[)）])?(?:[ ]?[:：=–—-]|[ ]?(?:は|是|为|is|ist|est|es|è|é)(?=[ :0-9]))?[ ]{0,2}[\"“「*`]{0,2}(?P<number>[0-9]{4,8})(?![0-9A-Za-z])",
         _counted_digits,

@@ -7,6 +7,7 @@ from creonowd.redaction import (
     absolute_paths,
     access_codes,
     bare_keys,
+    chinese_passwords,
     commands,
     entries,
     fields,
@@ -14,8 +15,10 @@ from creonowd.redaction import (
     labels,
     layouts,
     mentions,
+    pair_labels,
     passwords,
     personal,
+    recovery_phrases,
     spelling_remarks,
     statements,
     vendor_keys,
@@ -26,6 +29,8 @@ from creonowd.redaction.rules import RedactionRule
 
 _LABEL_RULES = (
     *labels.RULES,
+    *pair_labels.RULES,
+    *chinese_passwords.RULES,
     *passwords.RULES,
     *fields.RULES,
     *access_codes.RULES,
@@ -35,12 +40,15 @@ _LABEL_RULES = (
 )
 RULES = (
     *vendor_keys.RULES,
+    *recovery_phrases.RULES,
     *formats.RULES,
     *bare_keys.RULES,
     *formats.HEADER_RULES,
     *labels.RULES,
     *commands.RULES,
     *statements.RULES,
+    *pair_labels.RULES,
+    *chinese_passwords.RULES,
     *passwords.RULES,
     *fields.RULES,
     *access_codes.RULES,

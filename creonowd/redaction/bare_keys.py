@@ -47,7 +47,9 @@ def _lines_above(text: str, end: int) -> Iterator[MatchSpan]:
         if not end or text[end - 1] != "\n":
             return
         start = text.rfind("\n", max(0, end - 1 - LONGEST_KEY_LINE), end - 1) + 1
-        line = _BASE64_LINE.match(text, start, end - 1) if start or end <= LONGEST_KEY_LINE else None
+        line = (
+            _BASE64_LINE.match(text, start, end - 1) if start or end <= LONGEST_KEY_LINE else None
+        )
         if line is None:
             return
         yield line.span(1)
@@ -55,7 +57,11 @@ def _lines_above(text: str, end: int) -> Iterator[MatchSpan]:
 
 
 def _digits_of_network(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    return (match.span(1),) if re.search("[0-9]", match[1]) and re.search("[a-fA-F]", match[1]) else NOTHING
+    return (
+        (match.span(1),)
+        if re.search("[0-9]", match[1]) and re.search("[a-fA-F]", match[1])
+        else NOTHING
+    )
 
 
 RULES = (
@@ -82,7 +88,16 @@ RULES = (
     ),
     RedactionRule(
         "labelled_secret",
-        ("keypair", "id.json", "secret key", "secretkey", "secret_key", "private key", "privatekey", "private_key"),
+        (
+            "keypair",
+            "id.json",
+            "secret key",
+            "secretkey",
+            "secret_key",
+            "private key",
+            "privatekey",
+            "private_key",
+        ),
         r"(?i)(?:keypair|id\.json|(?:secret|private)[ _]?key)[^\n\[]{0,40}\n?[^\n\[]{0,16}\[\s{0,8}((?:[0-9]{1,3},\s{0,8}){31,95}[0-9]{1,3})\s{0,8}\]",
         first_group,
         bounded=False,

@@ -286,7 +286,16 @@ RULES = (
     ),
     RedactionRule(
         "command_line_password",
-        ("sudo -s", "cryptsetup ", "smbpasswd ", "passwd --stdin", "openconnect ", "gpg --passphrase-fd", "docker login", "su -c"),
+        (
+            "sudo -s",
+            "cryptsetup ",
+            "smbpasswd ",
+            "passwd --stdin",
+            "openconnect ",
+            "gpg --passphrase-fd",
+            "docker login",
+            "su -c",
+        ),
         r"sudo -S|cryptsetup |smbpasswd |passwd --stdin|openconnect |gpg --passphrase-fd|docker login|su -c",
         _piped_password,
     ),

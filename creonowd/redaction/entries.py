@@ -6,12 +6,12 @@ plainer the value, the clearer must be that the line is an entry and no sentence
 """
 
 import re
-import string
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import cached_property
 from typing import NamedTuple
 
+from creonowd.redaction.pair_labels import password_of_pair
 from creonowd.redaction.rules import NOTHING, PLACEHOLDER, MatchSpan, RedactionRule
 from creonowd.redaction.secret_names import (
     FOREIGN_NAMES,
@@ -31,7 +31,6 @@ from creonowd.redaction.shape import (
     is_blank,
     is_blank_han,
     is_code,
-    is_common_value,
     is_latin,
     is_passphrase,
     is_plain_value,
@@ -60,7 +59,18 @@ _PLAIN_NAMES = (
     "memorable word", "security word", "secret word", "pre-shared key", "preshared key", "pre shared key",
 )  # fmt: skip
 _NAMES_OF_BANKS = frozenset(("memorable word", "security word", "secret word"))
-_OWN_NAMES = frozenset(("pre-shared key", "preshared key", "pre shared key", "online-pin", "telefon-pin", "memorable word", "security word", "secret word"))
+_OWN_NAMES = frozenset(
+    (
+        "pre-shared key",
+        "preshared key",
+        "pre shared key",
+        "online-pin",
+        "telefon-pin",
+        "memorable word",
+        "security word",
+        "secret word",
+    )
+)
 _HAN_NAMES = tuple(name for name in HAN_LABELS if name[-1] not in ":：")
 _JOINED_NAMES = tuple(name.replace(" ", "_") for name in FOREIGN_NAMES if " " in name)
 NAMES = tuple(
@@ -77,7 +87,7 @@ _NAMES_OF_ACCOUNTS = frozenset(("clave", "parola", "pin", "pass", "chave", "secr
 
 _TAIL = (
     r"(?P<tail>s?(?:[ ]?[#№]?[0-9]{1,2}(?![0-9A-Za-z#*@&]))?(?:[ ]?(?:\([^()\n]{1,40}\)|（[^（）\n]{1,40}）|\[[^\[\]\n]{1,24}\])){0,2}"
-    rf"(?:[ ](?:(?u:[^\W_][\w.@/'’-]{{0,24}})[ ]?){{1,5}}?(?=[:：=\t…|<~•·→⇒►▶»👉–—]|[ ](?:[-–—=~•·]|[ ])|\.{{3}}|[-=]>)|[ ](?:[-–—]|for|of|on|to|für|fürs|zum|zur|vom|im|pour|du|de|del|della|do|da|para|per|van|voor|от|для|на|к|від|till)[ ](?:(?u:[^\W_][\w.@/'’-]{{0,24}})[ ]?){{1,4}}(?=[ \t]*[:：]?[ \t]*\r?\n))?)"
+    r"(?:[ ](?:(?u:[^\W_][\w.@/'’-]{0,24})[ ]?){1,5}?(?=[:：=\t…|<~•·→⇒►▶»👉–—]|[ ](?:[-–—=~•·]|[ ])|\.{3}|[-=]>)|[ ](?:[-–—]|for|of|on|to|für|fürs|zum|zur|vom|im|pour|du|de|del|della|do|da|para|per|van|voor|от|для|на|к|від|till)[ ](?:(?u:[^\W_][\w.@/'’-]{0,24})[ ]?){1,4}(?=[ \t]*[:：]?[ \t]*\r?\n))?)"
 )
 _MARKS = r"[*_`\"'”’»]{0,4}"
 _JOINT = (
@@ -89,7 +99,10 @@ _JOINT = (
 )
 _BLANK = r"(?P<tail>)(?P<firm>\A(?!))?(?P<loose>\A(?!))?(?P<below>\A(?!))?[ ](?=[^\s:=|(\[-])"
 """A mere blank, in the groups of other joints."""
-_BEFORE_NUMBER = _BLANK + r"(?=[0-9]{6,24}(?![0-9A-Za-z.:/-])|[a-z0-9]{2,12}(?:[-_][a-z0-9]{1,12}){2,6}(?![\w@/-]))"
+_BEFORE_NUMBER = (
+    _BLANK
+    + r"(?=[0-9]{6,24}(?![0-9A-Za-z.:/-])|[a-z0-9]{2,12}(?:[-_][a-z0-9]{1,12}){2,6}(?![\w@/-]))"
+)
 _BEFORE_DIGIT = _BLANK + r"(?=[A-Za-z]{0,12}[!-/:-@]?[A-Za-z]{0,12}[0-9])"
 _QUOTED = re.compile(
     r"[„“‘«‹「『《【\"'`][ \u00a0]?([^\n\"“”‘’„«»‹›「」『』《》【】`]{2,64}?)[ \u00a0]?[“”‘’»›」』》】\"'`]"
@@ -149,7 +162,9 @@ _OF_ARCHIVES = ("解压", "解壓", "压缩包", "压缩", "解凍", "압축 ", 
 """What stands before 密码 where the password is often the address of a site."""
 _MODEL = re.compile(r"[A-Za-z]+[-_.]?[0-9]{1,4}[A-Za-z]*\Z|[A-Z]+-?[0-9]+\Z")
 _TITLE = re.compile(r"S[0-9]{2}E[0-9]{2}\Z|[A-Z][a-z]+[0-9]{1,2}\Z")
-_OTHER_TAILS = word_set("day tages jour día giorno dia dnia dagen dag") | NO_SECRET_TAILS - word_set("id at for main service test value type group")
+_OTHER_TAILS = word_set(
+    "day tages jour día giorno dia dnia dagen dag"
+) | NO_SECRET_TAILS - word_set("id at for main service test value type group")
 _BLANK_WORDS = BLANK_VALUES | word_set(
     "ask asking pedir pide pida demander demande demandez fragen frag chiedere chiedi vragen vraag spør fråga zapytaj spytaj спросить спроси même misma mismo mesma mesmo stessa stesso siempre sempre toujours immer"
     " qui que chez avec beim dans là où dove donde onde quello celle celui hier ici aquí qui ici"
@@ -197,10 +212,19 @@ class _Label:
         return strength_of((before[0] if before else "") + self.name) >= Strength.PASSWORD
 
     @property
+    def _cell(self) -> str:
+        """The words before it on its line or in its cell."""
+        marks = _HEAD_MARKS.match(self.head)
+        return self.head[marks.end() :] if marks else self.head
+
+    @property
     def _names_key(self) -> bool:
         """Whether a key is that of a network, or a word such as `clave` stands beside a user."""
-        cell = self.head[_HEAD_MARKS.match(self.head).end() :] if self.is_entry else ""  # pyright: ignore
-        if self.head.endswith(("<", "/")) or not self.is_entry or (cell and cell[-1] not in " -_" and not cell[-1] > "\u2e80" and not _NETWORK.search(cell)):
+        if self.head.endswith(("<", "/")) or not self.is_entry:
+            return False
+        cell = self._cell
+        is_apart = not cell or cell[-1] in " -_" or cell[-1] > "\u2e80"
+        if not is_apart and not _NETWORK.search(cell):
             return False
         if _NETWORK.search(f"{cell}{self.name} {self.tail}"):
             return True
@@ -208,7 +232,11 @@ class _Label:
             return True
         if self.name.lower() not in _NAMES_OF_ACCOUNTS:
             return False
-        return self.is_beside_user or self.is_beside_account or (self.begins_line and not cell.strip() and self.names_one)
+        return (
+            self.is_beside_user
+            or self.is_beside_account
+            or (self.begins_line and not cell.strip() and self.names_one)
+        )
 
     @cached_property
     def is_entry(self) -> bool:
@@ -235,7 +263,12 @@ class _Label:
 
     def is_heading(self, text: str, end: int) -> bool:
         """Whether it is all that stands on its line, and what ends here all that stands below it."""
-        return self.begins_line and self.is_entry and self.names_one and _LINE_ENDS.match(text, end) is not None
+        return (
+            self.begins_line
+            and self.is_entry
+            and self.names_one
+            and _LINE_ENDS.match(text, end) is not None
+        )
 
     @property
     def names_one(self) -> bool:
@@ -303,16 +336,22 @@ def _entry(match: "re.Match[str]") -> Sequence[MatchSpan]:
     label = _Label(match)
     if not label.is_named:
         return NOTHING
+    if match["below"] is None and (pair := password_of_pair(label.head, text, place)):
+        return NOTHING if text[slice(*pair)] == PLACEHOLDER else (pair,)
     first, last, is_quoted = _value(text, place)
-    entry = _Entry(text, first, last, label, _joint(match), is_quoted)
+    return _spans(_Entry(text, first, last, label, _joint(match), is_quoted))
+
+
+def _spans(entry: _Entry) -> Sequence[MatchSpan]:
+    text, first, last, label, joint, is_quoted = entry
     span = (first, last)
     if is_quoted and "''" in entry.value and text[first - 1] == "'":
         return NOTHING if is_stand_in(entry.value) else (span,)
     if last > first and " " not in entry.value and _is_password(entry):
         return (span,)
-    if entry.joint is _Joint.FIRM and label.is_entry:
+    if joint is _Joint.FIRM and label.is_entry:
         return _words(text, first, label)
-    return _words_below(text, first, label) if entry.joint is _Joint.BELOW else NOTHING
+    return _words_below(text, first, label) if joint is _Joint.BELOW else NOTHING
 
 
 def _joint(match: "re.Match[str]") -> _Joint:
@@ -334,7 +373,9 @@ def _value(text: str, place: int) -> tuple[int, int, bool]:
     if bare is None:
         return place, place, False
     value = bare[0]
-    while value and (value[-1] in ".,;:!?*`\"'»" or (value[-1] in ")]}" and _OPENED_BY[value[-1]] not in value)):
+    while value and (
+        value[-1] in ".,;:!?*`\"'»" or (value[-1] in ")]}" and _OPENED_BY[value[-1]] not in value)
+    ):
         value = value[:-1]
     return place, place + len(value), False
 
@@ -347,15 +388,13 @@ def _is_password(entry: _Entry) -> bool:
         return False
     if entry.is_of_archive:
         return not is_stand_in(value)
-    if _is_other(value):
+    is_below = entry.joint is _Joint.BELOW
+    if _is_other(value) or (is_below and not label.is_heading(entry.text, entry.last)):
         return False
     if entry.joint is _Joint.APART:
         return label.is_entry and entry.ends_clause and _stands_apart(entry)
-    if entry.joint is _Joint.BELOW and not label.is_heading(entry.text, entry.last):
-        return False
-    if value.strip("#*").isdigit():
-        return _is_number(entry)
-    return _is_odd(entry) or _is_word(entry)
+    is_number = value.strip("#*").isdigit()
+    return _is_number(entry) if is_number else _is_odd(entry) or _is_word(entry)
 
 
 def _stands_apart(entry: _Entry) -> bool:
@@ -376,7 +415,11 @@ def _is_number(entry: _Entry) -> bool:
     value, label = entry.value, entry.label
     if entry.joint is _Joint.BELOW:
         return len(value) >= SHORTEST_NUMBER
-    if len(value) < 4 or _YEAR.match(value) or (entry.joint is _Joint.CELL and not label.begins_line):
+    if (
+        len(value) < 4
+        or _YEAR.match(value)
+        or (entry.joint is _Joint.CELL and not label.begins_line)
+    ):
         return False
     return label.is_entry and entry.ends_clause
 
@@ -418,13 +461,21 @@ def _is_other(value: str) -> bool:
     """Return whether a value says that there is none, or is a variable, a path or an expression."""
     if not is_plain_value(value, code=False):
         return True
-    return is_reference(value) or is_code(value) or (names_a_secret(value) and not has_digit_and_letter(value))
+    return (
+        is_reference(value)
+        or is_code(value)
+        or (names_a_secret(value) and not has_digit_and_letter(value))
+    )
 
 
 def _words_below(text: str, first: int, label: _Label) -> Sequence[MatchSpan]:
     """Take a few words with a number below a label, beside the name of a user."""
     phrase = _PHRASE.match(text, first)
-    if phrase is None or not label.is_heading(text, phrase.end()) or label.name.lower() in KEY_NAMES:
+    if (
+        phrase is None
+        or not label.is_heading(text, phrase.end())
+        or label.name.lower() in KEY_NAMES
+    ):
         return NOTHING
     words = phrase[0].lower().split()
     is_short = len(words) <= MOST_WORDS_BELOW and _NOT_WORDS.isdisjoint(words)
@@ -442,13 +493,30 @@ def _words(text: str, first: int, label: _Label) -> Sequence[MatchSpan]:
     han = _HAN_WORDS.match(text, first)
     if text[first - 1] == "\t" or text[first - 2 : first] == "  ":
         han = None
-    if han is not None and text[first - 1] in _SIGNS_BEFORE_HAN and not is_latin(han[0]) and label.is_beside_account and not label.name.isascii():
+    if (
+        han is not None
+        and text[first - 1] in _SIGNS_BEFORE_HAN
+        and not is_latin(han[0])
+        and label.is_beside_account
+        and not label.name.isascii()
+    ):
         return NOTHING if is_blank_han(han[0]) else (han.span(),)
     phrase = _PHRASE.match(text, first)
-    if phrase is None or not label.names_one or text.startswith((". ", ".\n", ".\r"), phrase.end()) or not label.begins_line or not _LINE_ENDS.match(text, phrase.end()):
+    if (
+        phrase is None
+        or not label.names_one
+        or text.startswith((". ", ".\n", ".\r"), phrase.end())
+        or not label.begins_line
+        or not _LINE_ENDS.match(text, phrase.end())
+    ):
         return NOTHING
     words = phrase[0].lower().replace(",", "").split()
-    if label.names_phrase and len(words) >= 3 and words[0] not in _BLANK_WORDS and re.search("[0-9]", phrase[0]):
+    if (
+        label.names_phrase
+        and len(words) >= 3
+        and words[0] not in _BLANK_WORDS
+        and re.search("[0-9]", phrase[0])
+    ):
         return (phrase.span(),)
     is_sentence = not _NOT_WORDS.isdisjoint(words) or not _BLANK_WORDS.isdisjoint(words)
     is_sentence = is_sentence or not (is_latin(phrase[0]) or re.search("[0-9]", phrase[0]))
@@ -458,7 +526,9 @@ def _words(text: str, first: int, label: _Label) -> Sequence[MatchSpan]:
 def _quoted_change(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take both of «X» → «Y» behind a label, if one of them cannot be a word."""
     values = match["old"], match["new"]
-    is_odd = any(re.search("[0-9]", value) or oddity(unaccented(value)) >= Oddity.ODD for value in values)
+    is_odd = any(
+        re.search("[0-9]", value) or oddity(unaccented(value)) >= Oddity.ODD for value in values
+    )
     is_sure = is_odd and not any(map(is_stand_in, values))
     return (match.span("old"), match.span("new")) if is_sure else NOTHING
 
@@ -473,7 +543,9 @@ def _new_one(match: "re.Match[str]") -> Sequence[MatchSpan]:
     value = match["value"].rstrip(".,;:!?。，；\"'“”»」)")
     if not _PASSWORD_BEFORE.search(match.string, first, match.start()) or _is_other(value):
         return NOTHING
-    is_odd = oddity(value) >= Oddity.ODD or (has_digit_and_letter(value) and not _MODEL.match(value))
+    is_odd = oddity(value) >= Oddity.ODD or (
+        has_digit_and_letter(value) and not _MODEL.match(value)
+    )
     start = match.start("value")
     return ((start, start + len(value)),) if is_odd and len(value) >= 5 else NOTHING
 
@@ -515,8 +587,16 @@ RULES = (
     ),
     RedactionRule(
         "labelled_password",
-        ("passphrase", "phrase de passe", "passwortsatz", "frase de contraseña", "frase-senha", "密码短语", "パスフレーズ"),
-        rf"(?iu:passphrase|phrase de passe|passwortsatz|frase de contraseña|frase-senha|密码短语|パスフレーズ)[^\n.。„“‘«‹「『\"`]{{0,40}}[„“«‹「『\"`] ?((?:[^\s„“”‘’«»‹›「」『』\"`]{{1,20}} ){{2,8}}[^\s„“”«»‹›「」『』\"`]{{1,20}}?)[,.]? ?[“”»›」』\"`]",
+        (
+            "passphrase",
+            "phrase de passe",
+            "passwortsatz",
+            "frase de contraseña",
+            "frase-senha",
+            "密码短语",
+            "パスフレーズ",
+        ),
+        r"(?iu:passphrase|phrase de passe|passwortsatz|frase de contraseña|frase-senha|密码短语|パスフレーズ)[^\n.。„“‘«‹「『\"`]{0,40}[„“«‹「『\"`] ?((?:[^\s„“”‘’«»‹›「」『』\"`]{1,20} ){2,8}[^\s„“”«»‹›「」『』\"`]{1,20}?)[,.]? ?[“”»›」』\"`]",
         _whole_phrase,
         bounded=False,
         names=True,

@@ -8,6 +8,7 @@ quoted as any language or format quotes; in exchange the value must look like a 
 import re
 from collections.abc import Sequence
 
+from creonowd.redaction.pair_labels import password_of_pair
 from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule
 from creonowd.redaction.secret_names import (
     CHINESE_NAMES,
@@ -79,6 +80,9 @@ def _field(match: "re.Match[str]") -> Sequence[MatchSpan]:
         return NOTHING
     first, last, quoted = _value_span(match.string, match.end(), macro=match["macro"] is not None)
     value = match.string[first:last]
+    head = match.string[max(0, match.start() - LONGEST_IDENTIFIER) : match.start()]
+    if password_of_pair(head, match.string, first):
+        return NOTHING
     if not quoted and value.count("/") == 1 and match.string[max(0, match.start() - 1)] == "/":
         return NOTHING
     if len(value) < 4 or not is_latin(value) or is_blank(value):

@@ -19,7 +19,6 @@ from creonowd.redaction.rules import (
     whole,
 )
 from creonowd.redaction.shape import (
-    FUNCTION_WORDS,
     has_digit_and_letter,
     has_mixture,
     has_sign,
@@ -45,8 +44,6 @@ MOST_STRAY = 8
 _LONG_RUN = re.compile(r"[A-Za-z0-9+/]{20}")
 _WORDS_FOR_PASSWORD = ("password", "passwd", "pass", "pwd", "passwort", "密码")
 
-LONGEST_PHRASE = 400
-FEWEST_WORDS = 12
 _HOST_BEFORE = re.compile(r"(?:\A|[\r\n`\"' :：])[ \t]{0,8}[\w.*-]{1,64}\Z")
 _USER_AND_PASSWORD = re.compile(
     r"(?<![\w/:.@-])([A-Za-z][\w.-]{0,32}|[^\x00-\x7f\s]{0,6}(?:用户|用戶|账号|帐号|帳號|ユーザー|계정))[:：]([^\s:@/\"'<>，。；：、（）]{4,64})\Z"
@@ -74,45 +71,7 @@ _BEFORE_ADDRESS = frozenset(
         "xmpp",
     )
 )
-_NEXT_WORD = r"(?:[ \t,]{1,8}|[\"'],\s{0,8}[\"']|-|[ \t]{0,4}\r?\n[ \t>*-]{0,6})"
-_NUMBER = r"(?:[0-9]{1,2}[.):]?[ \t]{1,2})"
-_PHRASE = re.compile(
-    r"(?:[^\n.!?。！？(（]{0,24}[(（][^()（）\n]{0,32}[)）])?[^\n.!?。！？]{0,48}?\s{0,12}(?:[-*>] )?(?P<phrase>"
-    rf"(?<![A-Za-z]){_NUMBER}?[a-zà-ÿ]{{3,10}}(?:{_NEXT_WORD}{_NUMBER}?[a-zà-ÿ]{{3,10}}){{11,23}}(?![A-Za-z])"
-    r"|[A-Z]{3,10}(?:[ ,]{1,2}[A-Z]{3,10}){11,23}(?![A-Za-z])|[A-Z][a-z]{2,9}(?:[ ,]{1,2}[A-Z][a-z]{2,9}){11,23}(?![A-Za-z])"
-    r"|[\uac00-\ud7a3]{1,6}(?:[ ,]{1,2}[\uac00-\ud7a3]{1,6}){11,23}(?![\uac00-\ud7a3])"
-    r"|[а-яё]{3,10}(?:[ ,]{1,2}[а-яё]{3,10}){11,23}(?![а-яё])"
-    r"|[\u3041-\u3096]{2,8}(?:[ \u3000]{1,2}[\u3041-\u3096]{2,8}){11,23}(?![\u3041-\u3096])"
-    r"|[\u4e00-\u9fff]{1,3}(?:[ \u3000,，、]{1,2}[\u4e00-\u9fff]{1,3}){11,23}(?![\u4e00-\u9fff]))"
-)
-_NUMBERED_PHRASE = re.compile(
-    rf"{_NUMBER}[a-z]{{3,8}}(?:{_NEXT_WORD}{_NUMBER}[a-z]{{3,8}}){{5,23}}(?![A-Za-z])"
-    r"|(?<![0-9])1[.、)）]?[ ]?[\u4e00-\u9fff](?:[\s,，、]{1,8}[0-9]{1,2}[.、)）]?[ ]?[\u4e00-\u9fff]){5,23}(?![\u4e00-\u9fff])"
-)
-_TABLE_OF_WORDS = re.compile(
-    r"(?:[ \t]{0,4}\|?[ ]{0,4}[0-9]{1,2}[ ]{0,4}\|[ ]{0,4}[a-z]{3,10}[ ]{0,12}\|?[ ]{0,4}\r?\n?){6,24}"
-)
-_RUN_OF_SIGNS = re.compile(r"[:：\s]{1,4}((?:[\u4e00-\u9fff]{3}){4,8})(?=[\s。]|\Z)")
-_BEGINS_LIST = re.compile(r"\n[ \t>*-]{0,8}1[.):]?[ \t]{1,3}[a-z]{3,10}[ \t]{0,12}(?:\r?\n[ \t>*-]{0,8})?[,;|]?[ \t]{0,8}2[.):]?[ \t]")
-_LETTER = "[a-zà-ÿа-яёąćęłńóśźż]"
-_BETWEEN_WORDS = r"(?:[ \t]{0,3}[-/·•|,;、，][ \t]{0,3}|[ \t\u3000]{1,8}|[ \t]{0,4}\r?\n[ \t]{0,8}(?:>[ ]?){0,3}(?:[-*•·][ \t]{1,3})?)"
-_PHRASE_BEHIND_NAME = re.compile(
-    r"[^\"“「]{0,120}?[:：\n\"“「][\s>*•·\"“「-]{0,12}(?P<phrase>"
-    rf"{_NUMBER}?{_LETTER}{{3,12}}(?:{_BETWEEN_WORDS}{_NUMBER}?{_LETTER}{{3,12}}){{5,23}}(?![\w'’-])"
-    rf"|{_NUMBER}?[\u4e00-\u9fff]{{1,3}}(?:{_BETWEEN_WORDS}{_NUMBER}?[\u4e00-\u9fff]{{1,3}}){{5,23}}(?![\u4e00-\u9fff]))"
-    r"[\"”」]?[ \t]*(?=[.。，,;]?(?:[\r\n]|\Z)|[.。\"”」])"
-)
-"""Six words or more, in a list, in pairs or behind signs, on a line of their own."""
 _LINE_OF_TOKEN = re.compile(rf"{WORD}{{8,}}(?:\.+{WORD}+)*")
-_CLEAR_NAME = re.compile(
-    r"recovery|backup|seed phrase|mnemonic|助|恢|种子|種子|フレーズ|ニーモニック|니모닉|복구|frase|phrase|wieder|(?u:фраза)|recuper",
-    re.IGNORECASE,
-)
-_PHRASE_WORD = re.compile(
-    rf"[A-Z]{{3,12}}|[A-Z]?{_LETTER}{{2,12}}|[\u3041-\u3096]{{2,8}}|[\u4e00-\u9fff]{{1,3}}|[\uac00-\ud7a3]{{1,6}}"
-)
-_MAY_GROW = re.compile("seed|semilla|ledger|wallet", re.IGNORECASE)
-_NAMES_A_PHRASE = re.compile("phrase|words?\\b|mnemonic|recover|backup|wallet", re.IGNORECASE)
 _CRYPT = r"[./A-Za-z0-9]"
 
 
@@ -187,43 +146,6 @@ def _login_at_host(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (pair.span(2),) if is_sure else NOTHING
 
 
-def _recovery_phrase(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    """Take the twelve words or more behind their name, or the numbered ones before it."""
-    text, start = match.string, match.start()
-    found = None if _BEGINS_LIST.search(text, match.end(), match.end() + 80) else _PHRASE.match(text, match.end())
-    span = None if found is None else found.span("phrase")
-    if span is None:
-        found = _NUMBERED_PHRASE.search(text, match.end(), match.end() + LONGEST_PHRASE)
-        if found is None and text.rfind("(", max(0, start - 24), start) >= 0:
-            found = _NUMBERED_PHRASE.search(text, max(0, start - LONGEST_PHRASE), start)
-        span = None if found is None else found.span()
-    if span is None:
-        found = _TABLE_OF_WORDS.search(text, match.end(), match.end() + LONGEST_PHRASE)
-        span = None if found is None else found.span()
-    if span is None and "助" in match[0] and (run := _RUN_OF_SIGNS.match(text, match.end())):
-        return (run.span(1),)
-    if span is None and _CLEAR_NAME.match(match[0]):
-        found = _PHRASE_BEHIND_NAME.match(text, match.end())
-        span = None if found is None else found.span("phrase")
-    if span is None:
-        return NOTHING
-    if text.find(",", *span) >= 0 and _MAY_GROW.match(match[0]):
-        line = text[text.rfind("\n", max(0, start - LONGEST_PHRASE), start) + 1 : span[0]]
-        if not _NAMES_A_PHRASE.search(line):
-            return NOTHING
-    is_clear = _CLEAR_NAME.match(match[0]) or text.startswith((":", "：", " phrase", " words"), match.end())
-    if text[span[0]].isupper() and not is_clear:
-        return NOTHING
-    words = list(_PHRASE_WORD.finditer(text, *span))
-    while len(words) > FEWEST_WORDS and words[0][0] in FUNCTION_WORDS:
-        del words[0]
-    if sum(word[0] in FUNCTION_WORDS for word in words) > 1:
-        return NOTHING
-    if re.search("[0-9\n]", text[slice(*span)]) is None:
-        return ((words[0].start(), words[-1].end()),)
-    return [word.span() for word in words]
-
-
 def _each_line(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take a token that is broken at its dots line by line."""
     start = match.start()
@@ -239,82 +161,6 @@ def _base32(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 
 RULES = (
-    RedactionRule(
-        "recovery_phrase",
-        (
-            "recovery phrase",
-            "recovery words",
-            "recovery_words",
-            "seed_words",
-            "mnemonic",
-            "backup phrase",
-            "secret phrase",
-            "12-word",
-            "24-word",
-            "12 words",
-            "24 words",
-            "wiederherstellungswörter",
-            "seed",
-            "wallet",
-            "metamask",
-            "recovery key",
-            "恢复词",
-            "恢復詞",
-            "恢复口令",
-            "恢復口令",
-            "リカバリーフレーズ",
-            "シードフレーズ",
-            "復元フレーズ",
-            "시드",
-            "복구 문구",
-            "복구문구",
-            "助记词",
-            "助記詞",
-            "恢复短语",
-            "恢復短語",
-            "种子短语",
-            "種子短語",
-            "ニーモニック",
-            "니모닉",
-            "복구 구문",
-            "frase semilla",
-            "frase de recuperación",
-            "frase de recuperação",
-            "frase di recupero",
-            "phrase de récupération",
-            "phrase mnémonique",
-            "wiederherstellungsphrase",
-            "сид-фраза",
-            "ledger",
-            "trezor",
-            "electrum",
-            "monero",
-            "semilla",
-            "palabras de la cartera",
-            "mots du portefeuille",
-            "wörter vom ",
-            "wörter der ",
-            "parole del wallet",
-            "지갑",
-            "ウォレット",
-            "钱包",
-            "бекап-фраза",
-            "бэкап-фраза",
-            "фраза восстановления",
-            "секретная фраза",
-            "резервная фраза",
-            "리커버리",
-            "복구 단어",
-            "мнемоническая фраза",
-        ),
-        r"(?i)(?:(?:recovery|backup|secret)[ _](?:phrase|words|key)|seed|wallet|metamask|ledger|trezor|electrum|monero|mnemonic|semilla|palabras de la cartera|mots du portefeuille|w(?u:ö)rter (?:vom|der) |parole del wallet|지갑|ウォレット|钱包|(?:12|24)[- ]words?|wiederherstellungsw(?u:ö)rter"
-        "|助记词|助記詞|恢复短语|恢復短語|恢复词|恢復詞|恢复口令|恢復口令|种子短语|種子短語|ニーモニック|リカバリーフレーズ|シードフレーズ|復元フレーズ"
-        r"|니모닉|시드|복구 ?[구문][문구]|리커버리|복구 단어|frase (?:semilla|d[ei] rec\w{1,8}[óãe]\w{0,3}n?)|phrase (?:de récupération|mnémonique)"
-        "|wiederherstellungsphrase|(?u:(?:сид|бекап|бэкап)-фраза|(?:мнемоническая|секретная|резервная) фраза|фраза восстановления))",
-        _recovery_phrase,
-        bounded=False,
-        names=True,
-    ),
     RedactionRule(
         "pgpass_password",
         (":543", ":643", ":654", ":*:"),
@@ -376,7 +222,32 @@ RULES = (
     ),
     RedactionRule(
         "otp_secret",
-        ("2fa", "totp", "authenticator", "two-factor", "two-step", "两步验证", "兩步驗證", "二次验证", "双重验证", "二段階認証", "2段階認証", "2단계", "zwei-faktor", "double authentification", "doble factor", "verificación en dos pasos", "двухфактор", "手动输入", "手輸", "手输", "手入力", "setup key", "manual entry", "saisie manuelle"),
+        (
+            "2fa",
+            "totp",
+            "authenticator",
+            "two-factor",
+            "two-step",
+            "两步验证",
+            "兩步驗證",
+            "二次验证",
+            "双重验证",
+            "二段階認証",
+            "2段階認証",
+            "2단계",
+            "zwei-faktor",
+            "double authentification",
+            "doble factor",
+            "verificación en dos pasos",
+            "двухфактор",
+            "手动输入",
+            "手輸",
+            "手输",
+            "手入力",
+            "setup key",
+            "manual entry",
+            "saisie manuelle",
+        ),
         r"(?:[^\n]{0,120}\n){0,3}?[^\n]{0,120}?(?<![A-Za-z0-9])((?=[A-Z]{0,40}[ -]?[A-Z2-7 -]{0,40}[2-7])(?:[A-Z2-7]{4}(?:[ -][A-Z2-7]{4}){3,15}|[A-Z2-7]{16}|[A-Z2-7]{32})|(?=[a-z]{0,24}[2-7])[a-z2-7]{4}(?:[ -][a-z2-7]{4}){3,15})(?![A-Za-z0-9])",
         _base32,
         bounded=False,

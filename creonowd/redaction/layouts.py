@@ -83,11 +83,28 @@ _CODE_HEADER = re.compile(
     r"|(?:门禁|門禁|门锁|开锁|取件|开柜|入户)[码碼]\Z|コード番号\Z|解錠(?:番号|コード)\Z|код (?:двери|домофона|доступа|сейфа)\Z",
     re.IGNORECASE,
 )
-_CODE_ANCHORS = ("code", "alarm-pin", "alarma", "门禁码", "门锁码", "开锁码", "取件码", "porte", "portail", "puerta", "porta", "解錠番号", "домофона")
-_NETWORK_TAIL = re.compile(
-    r"[ _](?:(?:for|of|do|da|de|del|della|du|des|от|від|till|voor)[ _])?(?:wi-?fi|wlan|router|red|rete|rede|réseau)\Z", re.IGNORECASE
+_CODE_ANCHORS = (
+    "code",
+    "alarm-pin",
+    "alarma",
+    "门禁码",
+    "门锁码",
+    "开锁码",
+    "取件码",
+    "porte",
+    "portail",
+    "puerta",
+    "porta",
+    "解錠番号",
+    "домофона",
 )
-_KEYS_OF_NETWORKS = word_set("clé clef clave chiave chave schlüssel sleutel klucz ключ key code nyckel nøgle")
+_NETWORK_TAIL = re.compile(
+    r"[ _](?:(?:for|of|do|da|de|del|della|du|des|от|від|till|voor)[ _])?(?:wi-?fi|wlan|router|red|rete|rede|réseau)\Z",
+    re.IGNORECASE,
+)
+_KEYS_OF_NETWORKS = word_set(
+    "clé clef clave chiave chave schlüssel sleutel klucz ключ key code nyckel nøgle"
+)
 _BARE_NAMES = frozenset(("pass", "pw"))
 """Names of passwords that are also plain words, unless they stand alone."""
 _MAY_BE_HEADER = re.compile("|".join((*_NAMES, *_COMMON_HAN)), re.IGNORECASE)
@@ -413,7 +430,9 @@ def _is_header(names: Sequence[str], *, is_typed: bool = False) -> bool:
         and (is_typed or FUNCTION_WORDS.isdisjoint(words))
         and _NO_HEADER.isdisjoint(name)
         and (is_typed or name.count("(") == name.count(")"))
-        and not (name.endswith(".") and not (is_typed or name.lower().endswith(("no.", "nr.", "№."))))
+        and not (
+            name.endswith(".") and not (is_typed or name.lower().endswith(("no.", "nr.", "№.")))
+        )
         and not name.endswith(("!", "?", "。", "！", "？", ":", "："))
         for name in names
         for words in [name.lower().split()]
@@ -433,7 +452,11 @@ def _header_strength(name: str) -> Strength:
     if _CODE_HEADER.search(name):
         return Strength.PASSWORD
     bare = _NETWORK_TAIL.sub("", name)
-    return Strength.PASSWORD if bare is not name and bare.lower() in _KEYS_OF_NETWORKS else strength_of(bare)
+    return (
+        Strength.PASSWORD
+        if bare is not name and bare.lower() in _KEYS_OF_NETWORKS
+        else strength_of(bare)
+    )
 
 
 def _is_cell(value: str, strength: Strength) -> bool:
@@ -512,7 +535,7 @@ RULES = (
         (
             *_with_endings(_ENGLISH_NAMES, _BEFORE_NEXT_CELL),
             *_with_endings(("password", "passwd", "pwd", "pass", "passwort", "kennwort"), ("_",)),
-            *_with_endings(_CODE_ANCHORS, (",", ";", "|", "\t", "\n", " |", "  ")),
+            *_with_endings(_CODE_ANCHORS, (",", ";", "|", "\t", "\n", "\r", " |", "  ")),
             *_OTHER_NAMES,
         ),
         # A header is looked at once, whichever of its names is met first.

@@ -18,7 +18,9 @@ LONGEST_CLAUSE = 14
 ROWS_TO_ANSWER = 4
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 BEFORE_VALUE = " \t\u3000\"'`(*_“‘„«‹「『（["
-_GIVING_SIGNS = frozenset(":：=＝→⇒>【】–—|是为為成用改换換叫填输打入はがをにで는은이가를을로인试試")
+_GIVING_SIGNS = frozenset(
+    ":：=＝→⇒>【】–—|是为為成用改换換叫填输打入はがをにで는은이가를을로인试試"
+)
 _GIVING_QUOTES = frozenset('(（「『“„«"`')
 _GIVING_WORDS = word_set(
     "wants takes needs accepts expects verlangt will braucht demande veut pide quiere vuole chiede pede quer vraagt wil требует просит "
@@ -130,7 +132,7 @@ class MentionPassage:
 
     @property
     def ends_line(self) -> bool:
-        """Whether little more than a verb follows it on its line: パスワードです。"""
+        """Whether little more than a verb follows it on its line, as in `パスワードです`."""
         return self.line_end - self.end <= LONGEST_JOINT + 2
 
     @property
@@ -210,7 +212,9 @@ class MentionedValue:
     def ends_short_clause(self) -> bool:
         """Whether a few Chinese, Japanese or Korean letters and a blank lead to it, and nothing follows it."""
         gap = self.passage.text[self.passage.end : self.start]
-        is_short = 1 < len(gap) <= LONGEST_CLAUSE and gap.endswith(" ") and not gap.strip().isascii()
+        is_short = (
+            1 < len(gap) <= LONGEST_CLAUSE and gap.endswith(" ") and not gap.strip().isascii()
+        )
         return is_short and gap.strip().isalpha() and self.ends_clause
 
     @property

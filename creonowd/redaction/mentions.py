@@ -9,8 +9,8 @@ import re
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from creonowd.redaction.lock_numbers import NO_NUMBER, opens_lock
 from creonowd.redaction.mentioned_values import (
-    BEFORE_VALUE,
     LONGEST_BLOCK,
     LONGEST_GIVER,
     LONGEST_JOINT,
@@ -18,7 +18,6 @@ from creonowd.redaction.mentioned_values import (
     Mention,
     MentionedValue,
     MentionPassage,
-    ends_in,
     is_answer,
 )
 from creonowd.redaction.rules import NOTHING, Judge, MatchSpan, RedactionRule
@@ -43,7 +42,6 @@ from creonowd.redaction.shape import (
     names_a_secret,
     oddity,
     unaccented,
-    word_set,
 )
 
 LONGEST_GAP = 160
@@ -78,20 +76,6 @@ _PARTNER = re.compile(
 _NUMBER = re.compile(
     r"[0-9]{4}(?: [0-9]{4}){3,5}\Z|[#*]?(?:[0-9]{4,20}|[0-9]{1,2}(?:-[0-9]{1,2}){2,5})[#*]?\Z"
 )
-_LOCK_NUMBER = re.compile(
-    r"[0-9]{1,3}[A-ZА-Я][0-9]{2,5}[#*]?\Z|[#*]?[0-9]{3,8}[#*]?\Z|[0-9]{1,4}[*#][0-9]{1,4}\Z|[A-Z]-?[0-9]{3,6}(?:-?[A-Z])?\Z|[0-9]{3,6}-?[A-Z]\Z|[0-9](?:[ ·-][0-9]){2,7}\Z"
-    r"|[0-9]{1,2}(?:-[0-9]{1,2}){2,5}\Z"
-)
-_ENTERING_WORDS = word_set(
-    "tippe tipp tippst drücke drück drückst gib tape tapes compose composes fais faites entre entrez marca marque marcas teclea pulsa pulse introduce digite digito digiti componi"
-    " toets druk typ wpisujesz naciśnij slå tryck knappa набери наберите введи введите нажми нажмите жми punching entering"
-    " type press dial enter punch key typing pressing dialling tippen drücken taper tapez composer composez teclear marcar pulsar digitar "
-    "digitare digita premere наберите набрать нажать ключ wpisz toets"
-)
-_ENTERING_SIGNS = frozenset("输按押入打")
-_ON_KEYPAD = re.compile(r"[ ]?(?:on the keypad|am Tastenfeld|を押|を入力|入力|进|进入|开门|再按)")
-_YEAR = re.compile(r"(?:1[5-9]|20)[0-9]{2}\Z")
-_THEN = re.compile(r"[\"'`」』]?[ ]?(?:→|->|=>|➜)")
 _USER_AND = re.compile(r"[\w.@-]{2,}[ ]?(?:/|と|和|,|，|&|\band|\bund|\bet|\by)[ ]?[\"'`“]?\Z")
 _TO_ENTER = re.compile(
     r"(?:输入?|填入?|键入|敲|輸入?|\b(?:[Tt]ype|[Ee]nter|[Uu]se|tippe|gib|tapez|tape|saisis|escribe|teclea|digita|введи|набери)[ ])[ ]?[\"'“‘「«]?[ ]?\Z"
@@ -101,80 +85,24 @@ _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE
 _KEY_OWNERS = (
     "api ", "api-", "secret ", "access ", "license ", "licence ", "product ", "recovery ", "setup ", "private ", "activation ",
 )  # fmt: skip
-_ONLY_LOCKS = frozenset(
-    (
-        "keypad",
-        "lockbox",
-        "lock box",
-        "key safe",
-        "padlock",
-        "キーボックス",
-        "鍵箱",
-        "key box",
-        "keybox",
-        "schlüsselbox",
-        "schlüsselkasten",
-        "boîte à clés",
-        "digicode",
-        "cadenas",
-        "domofon",
-        "домофон",
-        "сигнализация",
-        "门锁",
-        "电子锁",
-        "门禁",
-        "門禁",
-        "도어락",
-    )
-)
-_SET_TO = ("设的是", "設的是", "设为", "设成", "設為", "调到", "拨到", "转到", "对到", "always set", "set it to", "set to")
-_DIAL = re.compile(r"[0-9]{1,2}(?:-[0-9]{1,2}){2,5}\Z")
-_OPENS = re.compile(
-    r"open|unlock|disarm|öffn|auf(?:geht|machen)|geht auf|offen|entsperr|ouvr|déverrouill|désarm|abr|desbloq|apr[eioa]|sblocc|otw|öppna|откры|сним|отключ|выключ|desact|désact|désarm|coupe|apaga|spegn|disatt|abgeschalt|ausgeschalt|scharf|deaktiv|off\b|开|開|解除|撤防|열|끄",
-    re.IGNORECASE,
-)
-_CODE_WORD = re.compile("code|код|コード|kod|코드|digi|keypad|[:：]", re.IGNORECASE)
-_VERBS_OF_CODES = frozenset(("", "is", "ist", "est", "es", "è", "é", "是", "は", "-", "–", "/"))
-_LOCK_AND_CODE = re.compile(
-    r"(?iu:(?:alarm\w{0,8}|tor|tür|haustür|keller|gate|door|garage|safe|lockbox|keypad|portail|porte|cave|coffre|puerta|portal|garaje|caja|porta|cancello|portão|cofre|poort|deur|дверь|ворота|гараж|подъезд|门|大门|车库|门禁|保险箱)"
-    r"[ ]?(?:is|ist|est|es|è|é|是|は|:|：|=|–|-)?[ ]{0,2})([A-Z]?[0-9]{4,6}[A-Z#*]?)(?![0-9A-Za-z.:])"
-)
-_SPACED_DIGITS = re.compile(r"[0-9](?:[ ·-][0-9]){3,7}\Z")
-_DASHED = frozenset(("– ", "— ", "- ", "= ", ": ", "…"))
 _ISSUE = re.compile(r"[A-Za-z]#[0-9]{1,6}\Z")
 """The end of the number of an issue, or of a name such as `marlow#1923`."""
 _DIGIT_GROUPS = re.compile(r"[0-9]{4,6}(?:[- ][0-9]{4,6}){2,5}\Z")
-_NAMES_OF_CODES = ("activation", "serial", "licen", "gift", "voucher", "gutschein", "lizenz", "redeem", "激活", "序列", "兑换")
-_SINGLE_DIGITS = re.compile(r"[0-9](?:-[0-9]){3,7}\Z")
-_ENTERED_AFTER = re.compile(
-    r"[\"'”’」』]?,?[ ]?(?:eingeben|eintippen|tippen|drücken|intoetsen|を?入力|って入れ|を?押|누르|누르고|입력|(?:and |then |und |dann |puis |y |e |et |и |seguid[oa] de |suivi de |followed by |gefolgt von )?(?:the |l['’]|la |le |o )?"
-    r"(?:star|asterisk|asterisco|cardinal|étoile|dièse|raute|sternchen|hash|pound key|almohadilla|решётк|звёздочк|井号|星号|井|再按))",
-    re.IGNORECASE,
+_NAMES_OF_CODES = (
+    "activation",
+    "serial",
+    "licen",
+    "gift",
+    "voucher",
+    "gutschein",
+    "lizenz",
+    "redeem",
+    "激活",
+    "序列",
+    "兑换",
 )
-_EASTERN_LOCKS = ("ロッカー", "ロックは", "鍵は", "ロック", "잠금", "금고", "도어락", "자물쇠", "报警器")
-_ONLY_PADLOCKS = frozenset(("candado", "lucchetto", "cadenas", "cadeado", "padlock", "vorhängeschloss", "fahrradschloss", "fietsslot", "挂锁"))
 _ASKING_FOR_ONE = frozenset(("basic auth", "sudo asks", "guest network", "hotspot"))
-_WITH_DIALS = frozenset(
-    ("safe", "tresor", "coffre", "coffre-fort", "caja fuerte", "cofre", "cassaforte", "kluis", "sejf", "сейф", "замок", "cadeado", "candado", "lucchetto", "cadenas", "padlock", "schloss", "zahlenschloss",
-     "保险箱", "保险柜", "金庫", "금고", "locker", "suitcase")
-)
-_WITH = word_set("code кодом código codice il le el o with mit avec con com met med с by per par via as is auf sur en op")
-_KEY_IN = re.compile(r"\b[Kk]ey(?:ed|ing)? in[ ]\Z|\b[Pp]unch in[ ]\Z|\b[Pp]ut in[ ]\Z")
-_SET_ON = re.compile(r"(?:moves|moved|changes|changed|switches|goes|wechselt|passe|passera|cambia|pasa|muda|steht|stehen|gestellt|set|réglé\w*|puest[oa]|impostat[oa]) (?:auf|to|on|at|sur|en|su|zu|à|a|para)[ ]\Z", re.IGNORECASE)
-_PRESS_THEN = re.compile(
-    r"(?:press|drück\w{0,2}|appuy\w{1,3}|pulsa\w?|premi|按|押し)[^\n.。]{0,16}(?:then|dann|puis|luego|poi|再按?|后|て)[ :,，、]{0,3}\Z", re.IGNORECASE
-)
-_ENDS_ORDER = re.compile(
-    r"[\"'”’」』]?(?:[ \t]*(?:[\r\n,.;:!?)，。；、）#*]|\Z)|[ ](?:and|then|to|within|before|und|scharf|unscharf|aus|off|dann|et|puis|y|e|en|и|dans|nach|after|twice)\b|[^\x00-\x7f])"
-)
-_LETTER_AND_NUMBER = re.compile(r"[0-9]{1,3}[A-ZА-Я][0-9]{2,5}[#*]?\Z|[A-Z][0-9]{4,5}\Z|[0-9]{4,5}[A-Z]\Z")
-_KEYPAD_SIGNS = frozenset("#*")
-_LOCK_SIGNS = frozenset(":：=→(（")
 _JOINED_WORDS = re.compile(r"[A-Za-z]{3,24}(?:_[A-Za-z]{3,24}){1,3}\Z")
-_NO_NUMBER = re.compile(
-    r"[\"'”’」』]?[ ]?(?:[吗么嗎?？]|か[？?。]|인가|이냐|[-–~至到/.:][ ]?\d|[位个個字次元年月日号號章层層分秒天%条條]|文字|桁|자리|자\b|(?:characters|chars|digits|letters|times|attempts"
-    r"|tries|minutes|days|bits?|bytes|Zeichen|caractères|caracteres)\b|символ)"
-)
 _LEADS_TO_NAME = re.compile(
     r"[\"'”’»`)\]*_!]{0,3}(?:[ ]?(?:←|<-|[–—]|[ ]-[ ]|[(（]|这(?:个|就)?是|就是)|,?[ ](?:is|was|as|for|ist|est|es|é|è|als|comme|como|come|de|como|pour|para|per|как)[ ]"
     r"|[ ]?(?:是|为|為|作为|作為|当|做|が|は))[^\n.!?。！？0-9:：=]{0,40}\Z"
@@ -376,7 +304,7 @@ def _is_stated_number(candidate: MentionedValue) -> bool:
         is_number
         and (candidate.is_told or is_long)
         and candidate.in_sentence
-        and not _NO_NUMBER.match(candidate.passage.text, candidate.end)
+        and not NO_NUMBER.match(candidate.passage.text, candidate.end)
     )
 
 
@@ -385,15 +313,13 @@ def _password_below(candidate: MentionedValue) -> bool:
         return True
     if _ID.match(candidate.value) or is_hash(candidate.value):
         return candidate.is_next and candidate.is_alone
-    if candidate.level is Oddity.UNMISTAKABLE:
+    is_heading, level = candidate.passage.is_heading, candidate.level
+    is_paired = is_heading and level >= Oddity.NUMBERED and _is_paired(candidate)
+    if level is Oddity.UNMISTAKABLE or is_paired:
         return True
-    is_heading = candidate.passage.is_heading
-    if is_heading and candidate.level >= Oddity.NUMBERED and _is_paired(candidate):
-        return True
-    if candidate.level is Oddity.NUMBERED and not candidate.passage.is_ascii:
-        return candidate.is_alone and candidate.is_next and candidate.passage.ends_line
-    if candidate.level <= Oddity.NUMBERED:
-        return False
+    if level <= Oddity.NUMBERED:
+        is_told = level is Oddity.NUMBERED and not candidate.passage.is_ascii
+        return is_told and candidate.is_alone and candidate.is_next and candidate.passage.ends_line
     if candidate.is_alone and (candidate.is_next or is_heading):
         return True
     return is_heading and candidate.level is Oddity.UNSAYABLE and _is_last_cell(candidate)
@@ -467,7 +393,11 @@ def _service_on_line(candidate: MentionedValue) -> bool:
     first = max(candidate.passage.end, start - LONGEST_BEFORE)
     is_lower = candidate.value.islower() and sum(map(str.isdigit, candidate.value)) > 1
     has_both = (has_sign(candidate.value) or is_lower) and candidate.level >= Oddity.ODD
-    return has_both and not _ISSUE.search(candidate.value) and _PARTNER.search(text, first, start) is not None
+    return (
+        has_both
+        and not _ISSUE.search(candidate.value)
+        and _PARTNER.search(text, first, start) is not None
+    )
 
 
 def _opening_on_line(candidate: MentionedValue) -> bool:
@@ -476,74 +406,6 @@ def _opening_on_line(candidate: MentionedValue) -> bool:
     if candidate.level is Oddity.UNMISTAKABLE:
         return True
     return candidate.level >= Oddity.ODD and candidate.is_given and candidate.in_sentence
-
-
-def _lock_on_line(candidate: MentionedValue) -> bool:
-    """Take a number that is typed in; one behind a colon only if the thing is nothing but a lock."""
-    passage, value = candidate.passage, candidate.value
-    if candidate.start - passage.end > LONGEST_BEFORE or not _LOCK_NUMBER.match(value):
-        return False
-    if _NO_NUMBER.match(passage.text, candidate.end):
-        return False
-    head = candidate.before
-    bare = head.rstrip(BEFORE_VALUE)
-    if ends_in(head, bare, _ENTERING_SIGNS, _ENTERING_WORDS):
-        return True
-    if _KEY_IN.search(head):
-        return True
-    if _PRESS_THEN.search(head) or (_SET_ON.search(head) and not _YEAR.match(value)):
-        return True
-    if ends_in(head, bare, frozenset(), _WITH) and not _YEAR.match(value):
-        first = max(0, passage.start - LONGEST_BEFORE)
-        if _OPENS.search(passage.text, first, candidate.start) and _ENDS_ORDER.match(passage.text, candidate.end):
-            return True
-    if candidate.is_told and _LETTER_AND_NUMBER.match(value):
-        is_code = _CODE_WORD.search(passage.text, passage.line_start, candidate.start) is not None
-        return candidate.in_sentence and is_code
-    if candidate.is_told and _DIAL.match(value) and _OPENS.search(passage.text, passage.start, candidate.end + LONGEST_OWNER):
-        return True
-    if _SPACED_DIGITS.match(value) and (candidate.is_told or head[-2:] in _DASHED) and candidate.in_sentence:
-        return True
-    name = passage.text[passage.start : passage.end].lower()
-    if _SINGLE_DIGITS.match(value) or _ENTERED_AFTER.match(passage.text, candidate.end):
-        return True
-    gap = passage.text[passage.end : candidate.start]
-    if name.endswith(_EASTERN_LOCKS) and gap.strip(" は는은:：") == "" and not _YEAR.match(value):
-        return _ENDS_ORDER.match(passage.text, candidate.end) is not None
-    if name in _ONLY_PADLOCKS and len(gap) <= LONGEST_GIVER and gap.replace(" ", "").isalpha() and not _YEAR.match(value):
-        return _ENDS_ORDER.match(passage.text, candidate.end) is not None
-    has_joint = not passage.text[passage.end : candidate.start].isspace()
-    if has_joint and candidate.is_beside and _DIAL.match(value) and passage.text[passage.start : passage.end].lower() in _WITH_DIALS:
-        return True
-    if _is_one_of_codes(candidate):
-        return True
-    if bare.endswith("→") and _THEN.match(passage.text, candidate.end):
-        return True
-    if _ON_KEYPAD.match(passage.text, candidate.end) or bare.endswith(_SET_TO):
-        return True
-    is_lock = passage.text[passage.start : passage.end].lower() in _ONLY_LOCKS
-    is_lock = is_lock or (candidate.is_behind_colon and _LETTER_AND_NUMBER.match(value) is not None)
-    gap = passage.text[passage.end : candidate.start]
-    is_beside = len(gap) <= LONGEST_JOINT or not _LOCK_SIGNS.isdisjoint(gap[-LONGEST_JOINT:])
-    is_sure = len(value) > 4 or not value.isdigit() or not value.startswith(("19", "20"))
-    if (
-        is_beside
-        and not _KEYPAD_SIGNS.isdisjoint(value)
-        and passage.text[candidate.start - 1] in " :：*#"
-    ):
-        return True
-    return is_lock and is_beside and is_sure and candidate.in_sentence
-
-
-def _is_one_of_codes(candidate: MentionedValue) -> bool:
-    """Return whether numbers of several locks stand in a row: `Alarm 3090, gate B2684`."""
-    passage = candidate.passage
-    gap = passage.text[passage.end : candidate.start].strip(" :：=").lower()
-    if gap not in _VERBS_OF_CODES or _YEAR.match(candidate.value) or not _ENDS_ORDER.match(passage.text, candidate.end):
-        return False
-    first, last = max(0, passage.start - LONGEST_BEFORE), min(passage.line_end, candidate.end + LONGEST_BEFORE)
-    codes = set(_LOCK_AND_CODE.findall(passage.text, max(first, passage.line_start), last))
-    return len(codes) > 1 and not all(map(str.isdigit, codes))
 
 
 def _access_below(candidate: MentionedValue) -> bool:
@@ -572,7 +434,9 @@ def _entered_on_line(candidate: MentionedValue) -> bool:
     passage, start = candidate.passage, candidate.start
     if candidate.level < Oddity.NUMBERED or start - passage.end > LONGEST_BEFORE:
         return False
-    return _TO_ENTER.search(passage.text, max(passage.end, start - LONGEST_GIVER), start) is not None
+    return (
+        _TO_ENTER.search(passage.text, max(passage.end, start - LONGEST_GIVER), start) is not None
+    )
 
 
 def _nowhere(_candidate: MentionedValue) -> bool:
@@ -587,7 +451,7 @@ _ACCEPTED: Mapping[
     Mention.ACCESS: (_access_on_line, _access_below),
     Mention.SERVICE: (_service_on_line, _nowhere),
     Mention.OPENING: (_opening_on_line, _access_below),
-    Mention.LOCK: (_lock_on_line, _nowhere),
+    Mention.LOCK: (opens_lock, _nowhere),
     Mention.QUESTION: (_entered_on_line, is_answer),
 }
 """What is accepted on the line of the word, and on the lines below."""
@@ -600,7 +464,9 @@ _NUMBERS_ONLY = frozenset((Mention.QUESTION, Mention.LOCK))
 def _value_before_change(text: str, first: int, start: int) -> Iterator[MatchSpan]:
     """Yield the old value of “from X to Y” and “X → Y”."""
     change = _CHANGE.search(text, max(first, start - LONGEST_BEFORE), start)
-    if change is not None and oddity(change[1] + "1!") > Oddity.PLAIN and not change[1].isdigit():
+    if change is None or change[1].isdigit() or is_reference(change[1]):
+        return
+    if oddity(change[1] + "1!") > Oddity.PLAIN:
         yield change.span(1)
 
 

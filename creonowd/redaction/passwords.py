@@ -9,6 +9,7 @@ import string
 from collections.abc import Sequence
 
 from creonowd.redaction.labels import trim_bare
+from creonowd.redaction.pair_labels import password_of_pair
 from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule
 from creonowd.redaction.secret_names import (
     FOREIGN_NAMES,
@@ -21,21 +22,18 @@ from creonowd.redaction.secret_names import (
 from creonowd.redaction.shape import (
     FUNCTION_WORDS,
     SENTENCE_WORDS,
-    Oddity,
     has_digit_and_letter,
     has_sign,
     is_common_value,
-    is_latin,
     is_numbered_word,
     is_plain_value,
-    is_stand_in,
     names_a_secret,
-    oddity,
     word_set,
 )
 
 LONGEST_LINE_HEAD = 120
 WORDS_OF_A_CHAIN = 4
+LONGEST_USER = 24
 
 ENGLISH_LABELS = (
     "pass", "pwd", *FOREIGN_NAMES, "p/w", "pw:", "pw：", "pw=", "pw =", "pw is ", "pw ", "pw\t",
@@ -77,7 +75,7 @@ _ENDS = re.compile(
     r"[\"'`*]{0,3}(?:[ \t]{0,4}(?:\r?\n|\Z)|[ \t]{2}|[,，。；;)）】」』”|&<、]|[.!](?:\s|\Z)"
     r"|[ \t]+(?:[#/(（<|;]|//|[A-Za-z][\w.-]{0,47}[:：=]|https?:|[^\x00-\x7f])|[^\x00-\x7f])"
 )
-_COUNTS = re.compile(
+COUNTS = re.compile(
     r"[ ]?(?:[-–~至到][ ]?\d|[位个個字次元年月日号號章层層分秒天%]|文字|桁|자리|자\b|characters|chars|digits|letters"
     r"|times|attempts|tries|minutes|days|bits?\b)"
 )
@@ -104,7 +102,7 @@ _HAN_COMPOUNDS = (
     "后台", "登录", "开机", "锁屏", "相册", "文件", "压缩", "연결", "압축 ", "압축파일 ", "파일 ", "와이파이 ",
 )  # fmt: skip
 """What stands before 密码 in labels of real systems."""
-_HAN_BLANK = re.compile(
+HAN_BLANK = re.compile(
     r"[见看问找向请請無无未没沒不同略已忘]|如[下上]|另行|私信|评论|評論|群里|群公告|后缀|为空|默认|初始|错误|錯誤|重置|管理|设置|修改|提示|保密|公众号|关注|回复|正确|本人|生日|和.*一样|없|동일|참조|문의|공지|댓글|쪽지|아래|위와|변경|분실"
 )
 _PHRASE_BEFORE = re.compile(
@@ -187,6 +185,8 @@ def _english(match: "re.Match[str]") -> Sequence[MatchSpan]:
     if match["qualifier"] and not _QUALIFIERS.isdisjoint(match["qualifier"].lower().split()):
         return NOTHING
     kind, value, (first, last) = _value_of(match)
+    if password_of_pair(head, text, first):
+        return NOTHING
     if match["assign"] is not None:
         sure = _is_compound(whole_name) or not name.lower().startswith("secret")
         if name.lower() == "pass" == whole_name.lower():
@@ -263,7 +263,7 @@ def _is_behind_colon(match: "re.Match[str]", kind: str, value: str, head: str) -
     text, last = match.string, match.start(kind) + len(value)
     if value.strip("#*").isdigit():
         is_year = _YEAR.match(value) is not None and _PLAIN_WORD_BEFORE.search(head) is not None
-        return len(value) <= 20 and not is_year and not _COUNTS.match(text, last)
+        return len(value) <= 20 and not is_year and not COUNTS.match(text, last)
     in_shell = match["assign"] == "=" and (match["name"].isupper() or _is_flag(head))
     is_alone = in_shell or _ENDS.match(text, last) is not None
     is_chain = head.endswith("_") and value.count("-") >= WORDS_OF_A_CHAIN - 1
@@ -322,7 +322,7 @@ def _is_stated(match: "re.Match[str]", value: str, last: int) -> bool:
     if not is_plain_value(value, code=code) or _DOUBT.match(match.string, last):
         return False
     if value.isdigit():
-        return 4 <= len(value) <= 12 and not _COUNTS.match(match.string, last)
+        return 4 <= len(value) <= 12 and not COUNTS.match(match.string, last)
     if _CHAIN.match(value) and not names_a_secret(value):
         return True
     words = value.split()
@@ -344,7 +344,7 @@ def _stands_apart(match: "re.Match[str]", kind: str, value: str, head: str) -> b
         return False
     last = match.start(kind) + len(value)
     if value.isdigit():
-        return match["name"].lower() == "passcode" and not _COUNTS.match(match.string, last)
+        return match["name"].lower() == "passcode" and not COUNTS.match(match.string, last)
     if has_digit_and_letter(value) or (has_sign(value) and len(value) >= 6):
         return True
     return not names_a_secret(value) and _stands_for_value(match, kind, value, head)
@@ -432,6 +432,8 @@ def _han(match: "re.Match[str]") -> Sequence[MatchSpan]:
     if match["from"] is not None:
         return _change(_HAN_FROM_TO.match(text, match.end("name")))
     kind, value, (first, last) = _value_of(match)
+    if password_of_pair(text[max(0, match.start() - LONGEST_USER) : match.start()], text, first):
+        return NOTHING
     if kind == "quoted" and _HAN_AND_NUMBER.match(value):
         return ((first, last),)
     if not is_plain_value(value, code=False) or _DOUBT.match(text, last):
@@ -441,14 +443,14 @@ def _han(match: "re.Match[str]") -> Sequence[MatchSpan]:
         in_row = "|" in (match["assign"] or "") and _OTHER_CELL.search(
             text, max(0, match.start() - LONGEST_LINE_HEAD), match.start()
         )
-        taken = not in_row and fewest <= len(value) <= 20 and not _COUNTS.match(text, last)
+        taken = not in_row and fewest <= len(value) <= 20 and not COUNTS.match(text, last)
     elif (
         has_digit_and_letter(value)
         or is_numbered_word(value)
         or _JOINED_NUMBER.match(value)
         or (has_sign(value) and len(value) >= 5)
     ):
-        taken = not _COUNTS.match(text, last)
+        taken = not COUNTS.match(text, last)
     else:
         chain = "-" in value.strip("-") or value.strip("_").count("_") > 1
         is_cell = "|" in (match["assign"] or "")
@@ -469,7 +471,7 @@ def _han_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
     is_compound = head.endswith(_HAN_COMPOUNDS)
     if text.startswith(("(全拼", "（全拼", "(拼音", "（拼音"), match.end()):
         return NOTHING
-    if _HAN_BLANK.search(value) or _DOUBT.match(text, match.end()):
+    if HAN_BLANK.search(value) or _DOUBT.match(text, match.end()):
         return NOTHING
     has_mark = not value.isalpha()
     if match["is"] is not None and not is_compound:
@@ -480,7 +482,7 @@ def _han_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 
 def _number_after_colon(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    return NOTHING if _COUNTS.match(match.string, match.end(1)) else (match.span(1),)
+    return NOTHING if COUNTS.match(match.string, match.end(1)) else (match.span(1),)
 
 
 def _is_han_word(text: str, kind: str, value: str, last: int) -> bool:
@@ -494,7 +496,17 @@ def _is_han_word(text: str, kind: str, value: str, last: int) -> bool:
 _AS_PASSWORD = tuple(
     f" as {whose}{which}{name}"
     for whose in ("", "the ", "your ", "my ", "our ", "a ")
-    for which in ("", "new ", "temporary ", "wifi ", "wi-fi ", "admin ", "login ", "master ", "shared ")
+    for which in (
+        "",
+        "new ",
+        "temporary ",
+        "wifi ",
+        "wi-fi ",
+        "admin ",
+        "login ",
+        "master ",
+        "shared ",
+    )
     for name in ("password", "passphrase", "passcode")
 )
 _AS_HAN_PASSWORD = tuple(
@@ -540,112 +552,9 @@ def _before_names(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 _USER_BEFORE = re.compile(r"(?<![\w/])u(?:ser|n)?[:=][ ]?[\w.@+-]{1,64}\s{0,12}\Z", re.IGNORECASE)
 _PAIR_BEFORE = re.compile(r"(?<![\w/])[\w.@+-]{1,64}[ ]?[/:][ ]?([!-~]{4,64})[ \t]{0,4}[(（]\Z")
-def _short_label(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    """Take the value of a mere 密:, where no other Han letter stands before it."""
-    before = match.string[max(0, match.start() - 1) : match.start()]
-    is_label = not before or before in " \t\n，,；;、/|　"
-    value = trim_bare(match[1], in_query=False)
-    is_taken = is_label and is_plain_value(value) and (value.isdigit() or has_digit_and_letter(value) or has_sign(value))
-    return ((match.start(1), match.start(1) + len(value)),) if is_taken else NOTHING
-
-
-_AGREED = ("设的", "設的", "约定的", "約定的", "定的", "说好的", "對的", "对的", "用的", "留的")
-
-
-def _kept_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    """Take Han words of which it is said that nobody else may hear them: 密码是…，别告诉外人."""
-    return NOTHING if _HAN_BLANK.search(match[1]) or "的" in match[1] else (match.span(1),)
-
-
-def _counted_signs(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    """Take a password of which it is said what it repeats: 六个八, 八个8加haitang."""
-    return (match.span(1),)
-
-
-def _agreed_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    """Take quoted words of which it is said that somebody chose them: 我们设的口令是“…”."""
-    is_agreed = match.string.endswith(_AGREED, max(0, match.start() - 8), match.start())
-    return (match.span(1),) if is_agreed else NOTHING
-
-
-_ACCOUNT_NAMES = (
-    "账号 ", "帐号 ", "账户 ", "用户 ", "管理员 ", "賬號 ", "帳號 ", "user ", "account ", "login ", "konto ", "benutzer ", "compte ", "utilisateur ", "usuario ", "cuenta ", "utente ",
-    "usuário ", "conta ", "gebruiker ", "логин ", "アカウント ", "ユーザー ", "계정 ", "아이디 ",
-)  # fmt: skip
-
-
-def _pair_of_account(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    """Take X of `account dba:X`, if it cannot be a word."""
-    value = trim_bare(match[1], in_query=False).rstrip("!?,;")
-    is_odd = oddity(value) >= Oddity.ODD or (has_digit_and_letter(value) and has_sign(value))
-    is_taken = is_odd and is_plain_value(value)
-    return ((match.start(1), match.start(1) + len(value)),) if is_taken else NOTHING
-
-
-def _mixed_letters(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    """Take a value of Chinese or Korean letters and others, as no sentence has them: `文库2024pg`."""
-    value = re.split(r"[,;](?=[^\x00-\x7f])", match["value"])[0].rstrip(",;.")
-    if match["verb"] and not re.search("[!-~]\\Z", value):
-        return NOTHING
-    odd = re.search(r"[0-9]", value) and re.search("[A-Za-z_@#$%&*!+-]", value)
-    if not odd and match["setting"] is None:
-        return NOTHING
-    is_count = value[0].isdigit() and _COUNTS.search(value) is not None
-    if is_latin(value) or is_count or not re.search("[0-9A-Za-z@#$%&*!_+-]", value):
-        return NOTHING
-    is_other = _HAN_BLANK.match(value) or is_stand_in(value)
-    first = match.start("value")
-    return NOTHING if is_other else ((first, first + len(value)),)
 
 
 RULES = (
-    RedactionRule(
-        "credential_pair",
-        _ACCOUNT_NAMES,
-        r"(?iu:[^\s:]{2,12}) [\w.-]{2,32}(?:[:：]|[ ]?[/／][ ]?)(?=[^\s]{5})([!-.0-~]{5,64}+)",
-        _pair_of_account,
-        bounded=False,
-    ),
-    RedactionRule(
-        "labelled_password",
-        ("password", "passwd", "passphrase", "_pass", "pwd", "密码", "密碼", "口令", "密钥", "密鑰", "パスワード", "비밀번호", "비번", "암호", "пароль"),
-        r"(?:(?P<setting>(?iu:password|passwd|passphrase|pass|pwd|비밀번호|密码|密碼|口令)=)|(?iu:password|passwd|passphrase|_pass|pwd|密[码碼钥鑰]|口令|パスワード|비밀번호|비번|암호|пароль)"
-        r"(?:[ \t]?[:：=→][ \t]{0,2}|(?P<verb>(?:是|为|為|改成|改为|换成)[ ]?)))[\"'“「]?(?=[!-~]{0,24}[\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3])"
-        r"(?P<value>[!-~\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3]{4,32}?)(?=[\"'”」]?(?:[\s，。；、（(]|\Z))",
-        _mixed_letters,
-        bounded=False,
-        names=True,
-    ),
-    RedactionRule(
-        "labelled_password",
-        ("密码", "密碼", "口令"),
-        r"(?:密[码碼]|口令)(?:就?是|为|[:：])?[ ]?((?:[一二两三四五六七八1-8]个[0-9零一二三四五六七八九a-zA-Z](?:加|和|再加)?){1,4}(?:[!-~]{1,24})?)(?=[\s，。；！（(]|\Z)",
-        _counted_signs,
-        bounded=False,
-        names=True,
-    ),
-    RedactionRule(
-        "labelled_password",
-        ("密:", "密：", " 码:", " 码："),
-        r"(?:密|[ ]码)[:：][ ]?([!-~]{4,64}+)",
-        _short_label,
-        bounded=False,
-    ),
-    RedactionRule(
-        "labelled_password",
-        ("密码是", "密碼是", "口令是", "密码就是", "密码：", "密码:"),
-        r"(?:密[码碼]|口令)(?:就?是|[:：])([\u4e00-\u9fff]{3,10})[，,。！! ]{1,2}(?:请?别(?:告诉|外传|往外|跟|给|传|发)|不要(?:告诉|外传|传)|请勿(?:外传|转发)|保密|记牢|记好|千万别|全拼|汉字|中文)",
-        _kept_words,
-        bounded=False,
-        names=True,
-    ),
-    RedactionRule(
-        "labelled_password",
-        ("密码是", "密碼是", "口令是", "暗语是", "暗語是", "暗号是"),
-        r"(?:密[码碼]|口令|暗[语語号])(?:就)?是[ ]?[“「『\"]([^“”「」『』\"\n]{4,24})[”」』\"]",
-        _agreed_words,
-        bounded=False,
-    ),
     RedactionRule(
         "labelled_password",
         ENGLISH_LABELS,

@@ -228,15 +228,13 @@ def words_of(name: str) -> list[str]:
 
 def _strength_of_words(words: list[str]) -> Strength:
     last, before = words[-1], words[-2] if len(words) > 1 else ""
-    if before + last == "apihash":
-        return Strength.SECRET
-    if last in NO_SECRET_WORDS and "".join(words[-2:]) not in PASSWORD_PHRASES:
+    if last in NO_SECRET_WORDS and before + last not in {*PASSWORD_PHRASES, "apihash"}:
         return Strength.NONE
     if _ends_in_password(words):
         return Strength.PASSWORD
     if before in PUBLIC_KINDS:
         return Strength.NONE
-    is_owned = last == "key" and before in KEY_OWNERS
+    is_owned = (last == "key" and before in KEY_OWNERS) or before + last == "apihash"
     if is_owned or last.endswith(SECRET_ENDINGS) or last in SECRET_WORDS:
         return Strength.SECRET
     if _has_qualified_password(words):

@@ -28,9 +28,15 @@ _CELL = re.compile(
     rf"\s{{0,8}}(?:[\w.]{{1,32}}\((?P<inner>{_LITERAL})[^()\n]{{0,64}}\)|(?P<literal>{_LITERAL})|[^,()'\"\n]{{0,64}}(?:\([^()\n]{{0,64}}\))?)\s{{0,8}}(?P<end>[,)])"
 )
 _TUPLE = re.compile(r"[\s,]{0,8}\(")
-_NAMED_BEFORE = re.compile(r"(?:pass|pwd|secret)[\w\"`\] ]{0,24}(?:=|,)[^\n]{0,40}\Z", re.IGNORECASE)
-_PROMPT_BEFORE = re.compile(r"(?:assw|assphr|PIN|Kennw|密码|口令|secret)[^\n]{0,60}(?:\n[^\n]{0,60}){0,2}\Z")
-_KEY_BEFORE = re.compile(r"wallet|private|privkey|signer|deployer|secret|mnemonic|account", re.IGNORECASE)
+_NAMED_BEFORE = re.compile(
+    r"(?:pass|pwd|secret)[\w\"`\] ]{0,24}(?:=|,)[^\n]{0,40}\Z", re.IGNORECASE
+)
+_PROMPT_BEFORE = re.compile(
+    r"(?:assw|assphr|PIN|Kennw|密码|口令|secret)[^\n]{0,60}(?:\n[^\n]{0,60}){0,2}\Z"
+)
+_KEY_BEFORE = re.compile(
+    r"wallet|private|privkey|signer|deployer|secret|mnemonic|account", re.IGNORECASE
+)
 _PROXY = re.compile(r"vmess|vless|trojan|v2ray|xray|tuic|alterId|xtls", re.IGNORECASE)
 _USER = re.compile(
     r"[ \t]{1,12}(?:-[ ])?[\"']?[\w.@-]{2,40}[\"']?[ \t]?:[ \t]{1,4}(?P<quote>[\"']?)(?P<value>[^\s\"'#]{4,64})(?P=quote)[ \t]*(?:#[^\n]{0,80})?(?:\r?\n|\Z)"
@@ -40,7 +46,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w{2,40}\Z")
 
 def _inserted(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take the values of the columns with a secret's name, tuple by tuple."""
-    names = [name.strip(" \t\r\n`\"[]") for name in match["columns"].split(",")]
+    names = [name.strip(' \t\r\n`"[]') for name in match["columns"].split(",")]
     secret = {at for at, name in enumerate(names) if _names_secret(name)}
     return tuple(_cells(match.string, match.end(), secret)) if secret else NOTHING
 
@@ -141,7 +147,12 @@ def _beside_address(match: "re.Match[str]") -> Sequence[MatchSpan]:
     value = match["value"].rstrip(".,;:!?。，；)）\"'`”»")
     start = match.start("value")
     is_listed = match["sign"].strip() in {",", ";", "，", "、", ""} and not has_sign(value)
-    is_sure = not is_listed and oddity(value) >= Oddity.ODD and is_plain_value(value) and not is_hash(value)
+    is_sure = (
+        not is_listed
+        and oddity(value) >= Oddity.ODD
+        and is_plain_value(value)
+        and not is_hash(value)
+    )
     return ((start, start + len(value)),) if is_sure and not _TELEPHONE.match(value) else NOTHING
 
 
@@ -164,7 +175,7 @@ RULES = (
     ),
     RedactionRule(
         "labelled_secret",
-        ("wif:", "wif=", "wif ", "wif\"", "privkey", "private key", "private_key", "wallet"),
+        ("wif:", "wif=", "wif ", 'wif"', "privkey", "private key", "private_key", "wallet"),
         r"(?i:wif|privkey|private[ _]key|wallet)[^\n]{0,40}?(?<![A-Za-z0-9])([5KLc][1-9A-HJ-NP-Za-km-z]{50,51})(?![A-Za-z0-9])",
         unless_stand_in,
         bounded=False,
@@ -177,29 +188,71 @@ RULES = (
     ),
     RedactionRule(
         "secret_in_column",
-        ("md5('", "sha1('", "sha2('", "sha256('", "password('", "crypt('", "encrypt('", "hashbytes('"),
+        (
+            "md5('",
+            "sha1('",
+            "sha2('",
+            "sha256('",
+            "password('",
+            "crypt('",
+            "encrypt('",
+            "hashbytes('",
+        ),
         r"(?i)[a-z0-9]{3,10}\((?:'sha[0-9_]{1,6}', ?)?'([^'\n]{3,64})'",
         _hashed,
         bounded=False,
     ),
     RedactionRule(
         "command_line_password",
-        ('send "', 'send -- "', "send '", 'sendline("', "sendline('", 'send("', "sendkeys ", 'send_keys("', "write("),
+        (
+            'send "',
+            'send -- "',
+            "send '",
+            'sendline("',
+            "sendline('",
+            'send("',
+            "sendkeys ",
+            'send_keys("',
+            "write(",
+        ),
         r"(?i)(?:send(?:line|[ _]?keys)?|write)(?: -- |\(|[ ])b?[\"']([^\"'\n\\]{3,64})(?:\\[rn]|\{enter\}|~)?[\"']",
         _answered_prompt,
         bounded=False,
     ),
     RedactionRule(
         "command_line_password",
-        ("getconnection(", "new pdo(", "mysqli(", "createconnection(", "setcredentials(", "withbasicauth(", "basicauthentication(", "usernamepasswordcredentials(",
-         "passwordauthentication(", "networkcredential("),
+        (
+            "getconnection(",
+            "new pdo(",
+            "mysqli(",
+            "createconnection(",
+            "setcredentials(",
+            "withbasicauth(",
+            "basicauthentication(",
+            "usernamepasswordcredentials(",
+            "passwordauthentication(",
+            "networkcredential(",
+        ),
         r"(?i)[a-z ]{6,32}\(\s{0,8}(?:[^,()\n]{1,160},\s{0,8})?[\"'][^\"'\n]{1,64}[\"'],\s{0,8}[\"']([^\"'\n]{4,128})[\"']",
         _call,
         bounded=False,
     ),
     RedactionRule(
         "labelled_secret",
-        ("client(", "')('", '")("', "twilio(", "credential(", "credentials(", "sdk(", "api(", "oauth(", "auth(", "handler(", "session("),
+        (
+            "client(",
+            "')('",
+            '")("',
+            "twilio(",
+            "credential(",
+            "credentials(",
+            "sdk(",
+            "api(",
+            "oauth(",
+            "auth(",
+            "handler(",
+            "session(",
+        ),
         r"(?i)(?:[a-z]{3,10}|['\"]\))\(\s{0,8}(?P<quote>[\"'`])[\w.:@/-]{4,80}(?P=quote),\s{0,8}(?P<other>[\"'`])(?P<secret>[A-Za-z0-9+/_=-]{20,128})(?P=other)",
         _client,
         bounded=False,
@@ -241,7 +294,19 @@ RULES = (
     ),
     RedactionRule(
         "labelled_password",
-        ("auth_users:\n", "users:\n", "auth:\n", "logins:\n", "credentials:\n", "passwords:\n", "accounts:\n"),
+        tuple(
+            f"{name}:{end}"
+            for name in (
+                "auth_users",
+                "users",
+                "auth",
+                "logins",
+                "credentials",
+                "passwords",
+                "accounts",
+            )
+            for end in ("\n", "\r")
+        ),
         r"[a-z_]{4,12}:\r?\n",
         _users,
         bounded=False,
