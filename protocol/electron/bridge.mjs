@@ -1,7 +1,7 @@
 // The one gateway between pages and the daemon: checks the page and the channel, answers an envelope.
 // Uses Electron's objects only through the few members that `IpcMainLike` declares.
 import { fileURLToPath } from "node:url";
-import { SEALED_CHANNELS, EVENTS, RENDERER_CHANNELS } from "./channels.mjs";
+import { FORBIDDEN_CHANNELS, EVENTS, RENDERER_CHANNELS } from "./channels.mjs";
 import { DaemonError, envelope } from "./errors.mjs";
 import { DEFAULT_ORIGINS, originCheck } from "./origins.mjs";
 import { Page } from "./page.mjs";
@@ -50,8 +50,8 @@ class Bridge {
   ]);
 
   constructor(daemon, { allow = RENDERER_CHANNELS, events = EVENTS, origins = DEFAULT_ORIGINS, chooseFolder }) {
-    const sealed = allow.find((channel) => SEALED_CHANNELS.includes(channel));
-    if (sealed) throw new TypeError(`No page may call ${sealed}; call it from the main process.`);
+    const forbidden = allow.find((channel) => FORBIDDEN_CHANNELS.includes(channel));
+    if (forbidden) throw new TypeError(`No page may call ${forbidden}; call it from the main process.`);
     this.#daemon = daemon;
     this.#chooseFolder = chooseFolder;
     this.#channels = [...allow];

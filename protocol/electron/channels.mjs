@@ -106,7 +106,7 @@ export const OWNER_CHANNELS = Object.freeze([
 ]);
 
 /** What no page may call, whatever an app allows. */
-export const SEALED_CHANNELS = Object.freeze([
+export const FORBIDDEN_CHANNELS = Object.freeze([
   "exit",
   "initialize",
   "ipc:invoke",
