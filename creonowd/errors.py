@@ -54,7 +54,7 @@ class ErrorCode(StrEnum):
     INVALID_ARGUMENT = "INVALID_ARGUMENT"
     """A field is missing, of the wrong type or outside its limits; `details.field` names it.
 
-    Mend the payload; `creonowd call CHANNEL --help` lists the fields.
+    Fix the payload; `creonowd call CHANNEL --help` lists the fields.
     """
     INTERNAL = "INTERNAL"
     """A defect of the daemon. The client gets a reference only.
@@ -132,7 +132,7 @@ class ErrorCode(StrEnum):
     """A constraint's text, type, priority or place is not valid, or
     `.creonow/rules/constraints.json` is broken.
 
-    Mend the field or the file that the message names.
+    Fix the field or the file that the message names.
     """
     CONSTRAINT_NOT_FOUND = "CONSTRAINT_NOT_FOUND"
     """There is no constraint of this id.
@@ -167,7 +167,7 @@ class ErrorCode(StrEnum):
     CONTEXT_SCOPE_VIOLATION = "CONTEXT_SCOPE_VIOLATION"
     """A host's chunk belongs to another project, or a path leads outside of the project.
 
-    Mend the host or the path; nothing of another project may enter a prompt.
+    Fix the host or the path; nothing of another project may enter a prompt.
     """
     CONTEXT_INPUT_TOO_LARGE = "CONTEXT_INPUT_TOO_LARGE"
     """What may not be cut (rules that are never left out, the selection, the instruction) is
@@ -614,22 +614,22 @@ class WarningCode(StrEnum):
     RULES_UNAVAILABLE = "RULES_UNAVAILABLE"
     """A file of `.creonow/rules` could not be read or makes no sense.
 
-    Mend the file that `sourceRef` names.
+    Fix the file that `sourceRef` names.
     """
     SETTINGS_UNAVAILABLE = "SETTINGS_UNAVAILABLE"
     """A file of `.creonow/settings` could not be read.
 
-    Mend the file that `sourceRef` names; save it as UTF-8.
+    Fix the file that `sourceRef` names; save it as UTF-8.
     """
     CONSTRAINTS_UNAVAILABLE = "CONSTRAINTS_UNAVAILABLE"
     """`.creonow/rules/constraints.json` could not be read, so the prompt has no constraints.
 
-    Mend the file before the next run.
+    Fix the file before the next run.
     """
     CHARACTERS_UNAVAILABLE = "CHARACTERS_UNAVAILABLE"
     """A file of `.creonow/characters` could not be read.
 
-    Mend the file that `sourceRef` names.
+    Fix the file that `sourceRef` names.
     """
     KG_UNAVAILABLE = "KG_UNAVAILABLE"
     """A host's knowledge graph did not answer in time or failed; its part is missing.
@@ -639,7 +639,7 @@ class WarningCode(StrEnum):
     MEMORY_UNAVAILABLE = "MEMORY_UNAVAILABLE"
     """The memory, a file or a host's, could not be read; its part is missing.
 
-    Mend `.creonow/settings/memory.json`, or look into the host.
+    Fix `.creonow/settings/memory.json`, or look into the host.
     """
     RAG_UNAVAILABLE = "RAG_UNAVAILABLE"
     """The search did not answer in time or failed; no passages are in the prompt.
@@ -674,7 +674,7 @@ class WarningCode(StrEnum):
     OUTLINE_UNAVAILABLE = "OUTLINE_UNAVAILABLE"
     """The outline could not be read.
 
-    Mend the file that `sourceRef` names.
+    Fix the file that `sourceRef` names.
     """
     RUNS_UNAVAILABLE = "RUNS_UNAVAILABLE"
     """What recent runs wrote could not be read; the prompt goes without.
@@ -685,7 +685,7 @@ class WarningCode(StrEnum):
     """`.creonow/project.json` is not used, because it is no JSON with `version` 1 and, if any, a
     `language` of `zh` or `en`.
 
-    Mend the file.
+    Fix the file.
     """
     SKILL_UNKNOWN = "SKILL_UNKNOWN"
     """There is no such skill, so the general profile was used.
@@ -765,7 +765,7 @@ class WarningCode(StrEnum):
     THREADS_UNAVAILABLE = "THREADS_UNAVAILABLE"
     """A file of `.creonow/threads` could not be read.
 
-    Mend the file that `sourceRef` names.
+    Fix the file that `sourceRef` names.
     """
     CONTEXT_THREAD_LIMIT = "CONTEXT_THREAD_LIMIT"
     """More threads are open than one prompt shows; those due first are shown.

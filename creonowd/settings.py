@@ -524,7 +524,7 @@ _INVALID = Wording(
     "设置项 {}（{}）不合法：{}。它须为 {}：{}。",
 )
 _NO_OBJECT = Wording(
-    f"{FILE} is not a JSON object: {{}}. Mend it, or move it away for the defaults.",
+    f"{FILE} is not a JSON object: {{}}. Fix it, or move it away for the defaults.",
     f"{FILE} 不是 JSON 对象：{{}}。请修正，或移走它以使用默认值。",
 )
 _UNKNOWN = Wording(

@@ -88,7 +88,7 @@ def test_a_killed_daemon_is_reported_and_nothing_is_lost(
     assert kept.find_lost(daemon) == []
 
 
-def test_broken_files_are_named_mended_and_cost_no_record(
+def test_broken_files_are_named_repaired_and_cost_no_record(
     daemon: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept = write_all_kinds(daemon)

@@ -37,7 +37,7 @@ class StoryNovel(NamedTuple):
 
     With the allusions among the questions and with `further` ones the thresholds were chosen.
     `held_out` were written down before that and measured afterwards. `unseen` were written later,
-    before anything was changed to mend those of `held_out` that failed.
+    before anything was changed to fix those of `held_out` that failed.
     """
 
     name: str

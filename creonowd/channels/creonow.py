@@ -456,7 +456,7 @@ def _format_error(file: TreeFile, expected: str, *, chinese: bool) -> RuleError:
     )
 
 
-_NOT_VALID = Wording("The file is not valid {}; mend it.", "文件不是合法的 {}，请修正。")
+_NOT_VALID = Wording("The file is not valid {}; fix it.", "文件不是合法的 {}，请修正。")
 
 
 async def start_watching(session: Session, params: ProjectId) -> Watching:

@@ -36,7 +36,7 @@ COMMANDS = {
     "assemble": "show what the model would get to see",
     "why": "say why the model knows something or does not",
     "view": "look into what the model sees, in a browser",
-    "doctor": "find out what is wrong and how to mend it",
+    "doctor": "find out what is wrong and how to fix it",
     "skill": "check skills",
     "usage": "show what calls to models used and cost",
     "mcp": "serve a project to an agent that speaks MCP",

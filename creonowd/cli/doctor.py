@@ -1,4 +1,4 @@
-"""`creonowd doctor` — what is wrong with this installation or project, and how to mend it.
+"""`creonowd doctor` — what is wrong with this installation or project, and how to fix it.
 
 A check is a function that yields findings; the tables at the end list all checks in order.
 """
@@ -232,7 +232,7 @@ def _check_packages(user_data: Path) -> Iterator[Finding]:  # noqa: ARG001 - the
 
 
 def _install_again() -> Wording:
-    """Return how to mend an installation: with pip, unless an app brought a daemon without Python."""
+    """Return how to repair an installation: with pip, unless an app brought a daemon without Python."""
     if getattr(sys, "frozen", False):
         return Wording(
             "Install the app again that brought creonowd; files of it are missing.",
@@ -280,7 +280,7 @@ def _own_tables(user_data: Path) -> Iterator[Finding]:
             load_table(table)
         except TableError as error:
             remedy = Wording(
-                "Mend or remove it; until then its models are counted in bytes.",
+                "Fix or remove it; until then its models are counted in bytes.",
                 "请修正或删除；在此之前其模型按字节计数。",
             )
             yield Finding(part=part, state=BAD, found=error.wording, remedy=remedy)
@@ -321,7 +321,7 @@ def _check_user_data(user_data: Path) -> Iterator[Finding]:
         if _is_readable(existing):
             trouble = Wording("{} is not writable", "{} 不可写")
     remedy = Wording(
-        "Mend that, or name another with --user-data or CREONOW_USER_DATA_DIR.",
+        "Fix that, or name another with --user-data or CREONOW_USER_DATA_DIR.",
         "请修正，或用 --user-data 或 CREONOW_USER_DATA_DIR 指定别处。",
     )
     yield Finding(part="user data", state=BAD, found=trouble.format(existing), remedy=remedy)
@@ -334,7 +334,7 @@ def _check_settings(user_data: Path) -> Iterator[Finding]:
         found = same_wording(listed) if listed else Wording("all defaults", "均为默认值")
         yield Finding(part="settings", state=OK, found=found)
     except DaemonError as error:
-        remedy = Wording("Mend or remove it.", "请修正或删除它。")
+        remedy = Wording("Fix or remove it.", "请修正或删除它。")
         yield Finding(part="settings", state=BAD, found=error.wording, remedy=remedy)
     for name in settings.unknown_variables():
         found = Wording("{} is no setting", "{} 不是设置项").format(name)
@@ -470,7 +470,7 @@ def _clock_steps(lines: list[LogLine]) -> Iterator[Finding]:
             before, after
         )
         remedy = Wording(
-            "Nothing to mend: what is kept is in the order in which it came.",
+            "Nothing to fix: what is kept is in the order in which it came.",
             "无需修正：已存内容按到达顺序保存。",
         )
         yield Finding(part="clock", state=NOTE, found=found, remedy=remedy)
@@ -511,7 +511,7 @@ def _kill_finding(daemon: Wording) -> Finding:
         f"{daemon.chinese}守护进程被强行结束，或机器断电",
     )
     remedy = Wording(
-        "Nothing to mend: what was acknowledged is on the disk.",
+        "Nothing to fix: what was acknowledged is on the disk.",
         "无需修正：已确认的内容都在磁盘上。",
     )
     return Finding(part="last end", state=NOTE, found=found, remedy=remedy)
@@ -797,7 +797,7 @@ _DOUBTS = {
         Wording(
             f"an entry of {STORY_FILE} fits no document", f"{STORY_FILE} 中有一项不对应任何文档"
         ),
-        Wording("Mend or remove it.", "请修正或删除它。"),
+        Wording("Fix or remove it.", "请修正或删除它。"),
     ),
     DoubtKind.INVALID_ORDER: (
         Wording("the `order` in the front matter is no number", "文件头中的 order 不是数字"),
@@ -806,7 +806,7 @@ _DOUBTS = {
     DoubtKind.INVALID_FILE: (
         Wording("this cannot be used, so names decide the order", "无法使用，改按名称排列"),
         Wording(
-            'Mend it: {"version": 1, "order": [paths or globs], "outside": [globs]}.',
+            'Fix it: {"version": 1, "order": [paths or globs], "outside": [globs]}.',
             '请修正：{"version": 1, "order": [路径或通配符], "outside": [通配符]}。',
         ),
     ),
@@ -851,7 +851,7 @@ _ALIASES = Wording(
     "请把该称呼写进所指角色的 aliases，或在文中写全名。",
 )
 _LEFT_OUT = Wording(
-    "Mend the file; until then it is left out.", "请修正该文件；在此之前它不会被使用。"
+    "Fix the file; until then it is left out.", "请修正该文件；在此之前它不会被使用。"
 )
 
 
@@ -914,7 +914,7 @@ STORED_FILES: tuple[tuple[str, Callable[[Path], Wording | None], Wording], ...] 
     (
         f"{runs.FOLDER}/*/*.jsonl",
         _runs_problem,
-        Wording("It is mended with the next run.", "下次运行时修复。"),
+        Wording("It is repaired by the next run.", "下次运行时修复。"),
     ),
     (
         f"{record_store.FOLDER}/*/{record_store.MANIFEST}",

@@ -738,14 +738,14 @@ class _Inquiry:
         always = Remedy(do=RemedyKind.SET_INJECT, path=path, inject=Inject.ALWAYS.value)
         skill = Remedy(do=RemedyKind.CHANGE_SKILL, need=UNSET if need is None else need)
         line = UNSET if subject is None or subject.line is None else subject.line
-        mend = Remedy(do=RemedyKind.FIX_FILE, path=path, line=line)
+        fix = Remedy(do=RemedyKind.FIX_FILE, path=path, line=line)
         fixed = {SubjectKind.RULE, SubjectKind.SUMMARY}
         pins = [pin] if kind not in fixed and decision and self._fits_pinned(decision) else []
         room = [more] if missing is not None else []
         by_cause: dict[Cause, list[Remedy]] = {
-            Cause.OVER_BUDGET: [*pins, *room] or ([mend] if subject else [more]),
+            Cause.OVER_BUDGET: [*pins, *room] or ([fix] if subject else [more]),
             Cause.TARGET: [*pins, Remedy(do=RemedyKind.CHANGE_SKILL)],
-            Cause.OVER_LIMIT: pins or [mend],
+            Cause.OVER_LIMIT: pins or [fix],
             Cause.DUPLICATE: [],
             Cause.NOT_MENTIONED: [*pins, *room] if decision else [always, mention],
             Cause.SKILL_DOES_NOT_READ: [skill],
@@ -753,12 +753,12 @@ class _Inquiry:
             Cause.NO_SHARED_WORDS: [mention],
             Cause.SET_TO_MANUAL: [always, mention],
             Cause.SET_TO_NEVER: [always],
-            Cause.NOT_YET: [mend],
-            Cause.NO_LONGER: [mend],
-            Cause.BROKEN_FILE: [mend],
+            Cause.NOT_YET: [fix],
+            Cause.NO_LONGER: [fix],
+            Cause.BROKEN_FILE: [fix],
             Cause.INDEX_BUILDING: [Remedy(do=RemedyKind.WAIT)],
             Cause.LAYER_OFF: [Remedy(do=RemedyKind.RAISE_BUDGET)],
-            Cause.EMPTY: [mend],
+            Cause.EMPTY: [fix],
             Cause.SOURCE_FAILED: [Remedy(do=RemedyKind.WAIT)],
         }
         return by_cause.get(cause, [])

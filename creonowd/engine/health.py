@@ -1,4 +1,4 @@
-"""The parts of a daemon that can be degraded: what is wrong with each, and how to mend it."""
+"""The parts of a daemon that can be degraded: what is wrong with each, and how to fix it."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ from creonowd.workspace.watcher import MAX_FOLDERS, Watcher
 
 
 class Trouble(Model):
-    """Why a part does not work as it should, and how to mend it."""
+    """Why a part does not work as it should, and how to fix it."""
 
     reason: Wording
     remedy: Wording
@@ -99,7 +99,7 @@ _INSTALL_AGAIN = Wording(
     "请重新安装 creonowd；在此之前提示词会比本可容纳的短。",
 )
 _OWN_TABLE = Wording(
-    f"Mend or remove the table in {OWN_TABLES} of user data, and start the daemon again.",
+    f"Fix or remove the table in {OWN_TABLES} of user data, and start the daemon again.",
     f"请修正或删除用户数据 {OWN_TABLES} 文件夹中的词表，然后重启守护进程。",
 )
 

@@ -190,7 +190,7 @@ def test_the_keyboard_alone_does_everything(listened: Viewer) -> None:
 
 
 def ask_and_look(viewer: Viewer) -> None:
-    """Ask about a person by completion and go to the quote; about a file with a fault, and mend it."""
+    """Ask about a person by completion and go to the quote; about a file with a fault, and fix it."""
     keys = viewer.page.keyboard
     answer = viewer.at("#answer")
     keys.press("Control+k")

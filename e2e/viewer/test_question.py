@@ -37,7 +37,7 @@ QUESTIONS = (
     ("Almanac", "left_out", "Make room"),
     ("Fitzwilliam Darcy", "never_considered", "always"),
     ("Charles Bingley", "never_considered", "always"),
-    ("Broken Person", "never_considered", "Mend line 3 of the file"),
+    ("Broken Person", "never_considered", "Fix line 3 of the file"),
     ("vermilion pavilion", "never_considered", "Put the cursor there"),
     ("chapter 41", "never_considered", "Put the cursor there"),
     ("xylophone orchard", "never_considered", "Name “xylophone orchard” to the AI"),
@@ -174,14 +174,14 @@ def test_room_is_made_for_what_is_left_out_and_that_is_undone(forty: Viewer) -> 
     expect(answer).to_have_attribute("data-verdict", "left_out")
 
 
-def test_a_broken_card_is_mended_where_the_answer_names_it(forty: Viewer) -> None:
+def test_a_broken_card_is_fixed_where_the_answer_names_it(forty: Viewer) -> None:
     answer = ask(forty, "Broken Person")
 
-    answer.get_by_role("button", name="Mend line 3").click()
+    answer.get_by_role("button", name="Fix line 3").click()
     field = forty.at("#file-text")
     chosen = "(one) => one.value.slice(one.selectionStart, one.selectionEnd)"
     assert field.evaluate(chosen) == "aliases: [one, two"
-    forty.picture("mend")
+    forty.picture("fix")
     field.press("End")
     forty.page.keyboard.type("]")
     forty.at(".write-down").get_by_role("button", name="Save").click()

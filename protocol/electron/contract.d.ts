@@ -1363,7 +1363,7 @@ export type ErrorCode =
   /**
    * A constraint's text, type, priority or place is not valid, or `.creonow/rules/constraints.json` is broken.
    *
-   * Mend the field or the file that the message names.
+   * Fix the field or the file that the message names.
    */
   | "CONSTRAINT_VALIDATION_ERROR"
   /**
@@ -1405,7 +1405,7 @@ export type ErrorCode =
   /**
    * A host's chunk belongs to another project, or a path leads outside of the project.
    *
-   * Mend the host or the path; nothing of another project may enter a prompt.
+   * Fix the host or the path; nothing of another project may enter a prompt.
    */
   | "CONTEXT_SCOPE_VIOLATION"
   /**
@@ -1441,7 +1441,7 @@ export type ErrorCode =
   /**
    * A field is missing, of the wrong type or outside its limits; `details.field` names it.
    *
-   * Mend the payload; `creonowd call CHANNEL --help` lists the fields.
+   * Fix the payload; `creonowd call CHANNEL --help` lists the fields.
    */
   | "INVALID_ARGUMENT"
   /**
@@ -4746,7 +4746,7 @@ export type WarningCode =
   /**
    * A file of `.creonow/characters` could not be read.
    *
-   * Mend the file that `sourceRef` names.
+   * Fix the file that `sourceRef` names.
    */
   | "CHARACTERS_UNAVAILABLE"
   /**
@@ -4764,7 +4764,7 @@ export type WarningCode =
   /**
    * `.creonow/rules/constraints.json` could not be read, so the prompt has no constraints.
    *
-   * Mend the file before the next run.
+   * Fix the file before the next run.
    */
   | "CONSTRAINTS_UNAVAILABLE"
   /**
@@ -4866,13 +4866,13 @@ export type WarningCode =
   /**
    * The memory, a file or a host's, could not be read; its part is missing.
    *
-   * Mend `.creonow/settings/memory.json`, or look into the host.
+   * Fix `.creonow/settings/memory.json`, or look into the host.
    */
   | "MEMORY_UNAVAILABLE"
   /**
    * The outline could not be read.
    *
-   * Mend the file that `sourceRef` names.
+   * Fix the file that `sourceRef` names.
    */
   | "OUTLINE_UNAVAILABLE"
   /**
@@ -4884,7 +4884,7 @@ export type WarningCode =
   /**
    * `.creonow/project.json` is not used, because it is no JSON with `version` 1 and, if any, a `language` of `zh` or `en`.
    *
-   * Mend the file.
+   * Fix the file.
    */
   | "PROJECT_FILE_INVALID"
   /**
@@ -4908,7 +4908,7 @@ export type WarningCode =
   /**
    * A file of `.creonow/rules` could not be read or makes no sense.
    *
-   * Mend the file that `sourceRef` names.
+   * Fix the file that `sourceRef` names.
    */
   | "RULES_UNAVAILABLE"
   /**
@@ -4920,7 +4920,7 @@ export type WarningCode =
   /**
    * A file of `.creonow/settings` could not be read.
    *
-   * Mend the file that `sourceRef` names; save it as UTF-8.
+   * Fix the file that `sourceRef` names; save it as UTF-8.
    */
   | "SETTINGS_UNAVAILABLE"
   /**
@@ -4980,7 +4980,7 @@ export type WarningCode =
   /**
    * A file of `.creonow/threads` could not be read.
    *
-   * Mend the file that `sourceRef` names.
+   * Fix the file that `sourceRef` names.
    */
   | "THREADS_UNAVAILABLE";
 

@@ -96,12 +96,12 @@ async def test_a_version_gap_asks_for_the_whole_text(client: Client, project: st
     await client.call(SYNC, whole(project, "一", version=4))
     gap = await client.failure(SYNC, edits(project, 5))
     await client.call(SYNC, whole(project, "一二", version=6))
-    mended = await client.call(SYNC, edits(project, 6, (2, 2, "三")))
+    fixed = await client.call(SYNC, edits(project, 6, (2, 2, "三")))
 
     assert unopened.code == gap.code == "CONFLICT"
     assert unopened.details["currentVersion"] is None
     assert gap.details["currentVersion"] == 4
-    assert mended == {"version": 7, "length": 3}
+    assert fixed == {"version": 7, "length": 3}
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ async def test_a_name_of_which_nothing_is_left_is_refused(client: Client, novel:
     assert refused.code == "INVALID_ARGUMENT"
 
 
-async def test_a_broken_card_is_mended_where_it_stands_and_that_is_undone(
+async def test_a_broken_card_is_fixed_where_it_stands_and_that_is_undone(
     server: Server, novel: Novel
 ) -> None:
     card = ".creonow/characters/林远.md"
@@ -188,7 +188,7 @@ async def test_a_broken_card_is_mended_where_it_stands_and_that_is_undone(
         "/.gitignore",
     ],
 )
-async def test_only_texts_for_prompts_are_mended(server: Server, novel: Novel, path: str) -> None:
+async def test_only_texts_for_prompts_are_fixed(server: Server, novel: Novel, path: str) -> None:
     async with page_of(server) as page:
         refused = await page.failure("viewer:file:read", novel.params | {"path": path})
 

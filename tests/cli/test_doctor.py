@@ -74,7 +74,7 @@ async def test_doctor_sees_the_running_daemon(tmp_path: Path) -> None:
     assert str(process.pid) in finding["found"]
 
 
-def test_doctor_reports_what_is_wrong_and_how_to_mend_it(tmp_path: Path) -> None:
+def test_doctor_reports_what_is_wrong_and_how_to_fix_it(tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_text("{", encoding="utf-8")
     (tmp_path / "novel").mkdir()
     (tmp_path / "novel" / ".creonow").write_text("in the way", encoding="utf-8")
@@ -254,7 +254,7 @@ def test_doctor_finds_a_story_file_that_cannot_be_used(tmp_path: Path) -> None:
     found = [f for f in json.loads(ran.stdout)["findings"] if f["part"] == "story"]
     assert ran.returncode == 1
     assert found[0]["state"] == "bad"
-    assert "Mend it" in found[0]["remedy"]
+    assert "Fix it" in found[0]["remedy"]
 
 
 BROKEN = {

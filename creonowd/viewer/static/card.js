@@ -1,5 +1,5 @@
 // Cards of people, notes and threads: what is written of each, whether the model has it, the eye that says when it comes
-// into a prompt, and the forms that write one down or mend its file. All of it writes files, and can be undone.
+// into a prompt, and the forms that write one down or fix its file. All of it writes files, and can be undone.
 
 import { stateOf, subjectOf } from "./bookMap.js";
 import { byId, button, changeBetween, fill, h, svg, withBars } from "./dom.js";
@@ -92,7 +92,7 @@ function showCard() {
     h("p", { class: "piece-foot" }, h("code", { class: "path" }, fileOf({ sourceRef })),
       button(string("askAbout"), then(() => signal("ask", sourceRef)), { class: "link", "data-key": "card:ask" }),
       piece ? button(string("showPiece"), then(() => signal("piece", piece.address)), { class: "link" }) : null,
-      subject ? button(string("editFile"), then(() => openMend({ path: sourceRef, line: subject.line, name: subject.problem ? "" : name })), { class: "link", "data-key": "card:edit" }) : null));
+      subject ? button(string("editFile"), then(() => openFix({ path: sourceRef, line: subject.line, name: subject.problem ? "" : name })), { class: "link", "data-key": "card:edit" }) : null));
   box.classList.remove("wide");
   box.hidden = false;
   box.style.left = `${Math.max(8, Math.min(innerWidth - WIDTH - 8, from.left))}px`;
@@ -152,8 +152,8 @@ function openWriteDown({ kind = "person", name = "" }) {
     fields: [h("label", {}, string("writeKind"), chosen), h("label", {}, string("writeName"), title), h("label", {}, string("writeText"), text)] });
 }
 
-/** Mend a file of `.creonow` where it stands; a secret in it stays masked, and stays in the file. */
-async function openMend({ path, line, name }) {
+/** Fix a file of `.creonow` where it stands; a secret in it stays masked, and stays in the file. */
+async function openFix({ path, line, name }) {
   const target = { projectId: place.projectId, path };
   const read = await invoke("viewer:file:read", target);
   if (!read.ok) return toast(errorText(read.error));
@@ -165,7 +165,7 @@ async function openMend({ path, line, name }) {
     if (edit?.text.includes(MASK)) return { ok: false, error: { code: "", message: string("maskTyped") } };
     return invoke("viewer:file:write", { ...target, revision, edits: edit ? [edit] : [] });
   };
-  showForm({ title: name ? string("editOne", name) : string("mendFile"), focus: field, write, done: () => string("mended", path), isWide: true,
+  showForm({ title: name ? string("editOne", name) : string("fixTitle"), focus: field, write, done: () => string("fileSaved", path), isWide: true,
     fields: [h("code", { class: "path" }, path), h("label", {}, string("fileText"), field)] });
   if (line) selectLine(field, line);
   else field.setSelectionRange(text.length, text.length);
@@ -181,7 +181,7 @@ function selectLine(field, line) {
 export function listenToCards() {
   onSignal("name", openCard);
   onSignal("write-down", openWriteDown);
-  onSignal("mend", openMend);
+  onSignal("fix", openFix);
   onSignal(["subjects-loaded", "inspected", "language"], () => shown && showCard());
   addEventListener("pointerdown", (event) => {
     if (shown && !byId("card").contains(event.target)) closeCard();

@@ -147,7 +147,7 @@ function notices(result) {
 function notice({ code, message, sourceRef, layer, details }, result) {
   const about = sourceRef && pieceOf(result, sourceRef);
   const subject = sourceRef && subjectOf(sourceRef);
-  const target = subject?.problem ? link(string(subject.line ? "fixFileAt" : "fixFile", subject.line), () => signal("mend", { path: sourceRef, line: subject.line })) : about ? link(nameOf(about), () => signal("piece", about.address)) : layer ? link(string(layer), () => signal("layer", layer)) : null;
+  const target = subject?.problem ? link(string(subject.line ? "fixFileAt" : "fixFile", subject.line), () => signal("fix", { path: sourceRef, line: subject.line })) : about ? link(nameOf(about), () => signal("piece", about.address)) : layer ? link(string(layer), () => signal("layer", layer)) : null;
   return h("p", { class: "aside warning", "data-code": code }, noticeText({ code, message, sourceRef, layer, details }), " ", target);
 }
 

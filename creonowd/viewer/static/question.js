@@ -143,7 +143,7 @@ const REMEDIES = {
     ? button(string("makeRoomTo", missingTokens ?? totalBudgetTokens - profileTotal(), totalBudgetTokens), later(() => raiseBudget(totalBudgetTokens)), previewOf(withTotal(totalBudgetTokens)))
     : button(string("openBudget"), () => signal("drawer", "budget-box"))),
   set_inject: ({ path, inject, name }) => button(string("setInject", string(`inject ${inject}`)), later(() => setMode({ sourceRef: path, name }, inject))),
-  fix_file: ({ path, line }) => button(string(line ? "fixFileAt" : "fixFile", line), () => signal("mend", { path, line })),
+  fix_file: ({ path, line }) => button(string(line ? "fixFileAt" : "fixFile", line), () => signal("fix", { path, line })),
   change_skill: ({ skillId }) => button(skillId ? string("useSkill", skillName(skillId) || skillId) : string("useGeneral"),
     () => useSkill(skillId ?? GENERAL, string("skillNow", skillId ? skillName(skillId) || skillId : string("general"))), previewOf(withSkill(skillId ?? null))),
   move_cursor: ({ documentId, position }) => button(string("goThere"), () => signal("open", { documentId, cursor: position })),
@@ -151,7 +151,7 @@ const REMEDIES = {
   wait: () => button(string("askAgain"), again),
   write_down: ({ name }) => button(string("writeDown"), () => signal("write-down", { kind: "person", name })),
   include_file: ({ path, ignoreFile, line }) => (ignoreFile
-    ? button(string("allowFile", path, line, ignoreFile), () => signal("mend", { path: ignoreFile, line }))
+    ? button(string("allowFile", path, line, ignoreFile), () => signal("fix", { path: ignoreFile, line }))
     : h("span", {}, string("includeFile", path))),
   mention: ({ name }) => button(string("mentionIt", name), () => mention(name)),
 };
