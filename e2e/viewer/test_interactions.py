@@ -176,7 +176,7 @@ def test_a_forgotten_answer_and_a_discarded_draft_come_back(viewer: Viewer) -> N
     expect(viewer.at("#toast")).to_contain_text("草稿已放弃")
     undo.click()
     expect(viewer.text).to_contain_text("我的草稿。他没有动。")
-    expect(viewer.at("#text-note")).to_contain_text("草稿副本")
+    expect(viewer.at("#text-note")).to_contain_text("草稿：")
     expect(viewer.layer("immediate")).to_contain_text("我的草稿。他没有动。")
 
 
@@ -237,15 +237,15 @@ def test_what_would_happen_is_shown_before_it_does(viewer: Viewer) -> None:
     viewer.settle()
     viewer.tab("left-out")
     before = viewer.at("#budget-total").inner_text()
-    ghost = viewer.at("#ghost")
+    preview = viewer.at("#preview")
 
     for name, said in (("腾出空间", "什么都不用让出"), ("读整章", "6,000 个 token 中用了")):
         button = viewer.at("#left-out").get_by_role("button", name=name).first
         button.hover()
-        expect(ghost).to_contain_text(said)
+        expect(preview).to_contain_text(said)
         expect(viewer.at("#budget-total")).to_have_text(before)
         viewer.page.mouse.move(600, 400)
-        expect(ghost).to_have_count(0)
+        expect(preview).to_have_count(0)
 
 
 def statuses(viewer: Viewer) -> list[str]:

@@ -25,15 +25,15 @@ def test_caret_and_selection_are_the_place_of_the_prompt(viewer: Viewer) -> None
     assert [int(viewer.where()[key]) for key in ("from", "at")] == [place, place + 2]
 
 
-def test_what_is_typed_is_a_scratch_copy_and_can_be_discarded(viewer: Viewer) -> None:
+def test_what_is_typed_is_a_draft_and_can_be_discarded(viewer: Viewer) -> None:
     before = (viewer.root / CHAPTER).read_bytes()
     viewer.put_caret(0)
 
     viewer.page.keyboard.type("只存在于草稿里的一句。")
 
     expect(viewer.layer("immediate")).to_contain_text("只存在于草稿里")
-    expect(viewer.at("#text-note")).to_contain_text("草稿副本")
-    viewer.picture("scratch")
+    expect(viewer.at("#text-note")).to_contain_text("草稿：")
+    viewer.picture("draft")
     assert (viewer.root / CHAPTER).read_bytes() == before
     viewer.page.keyboard.press("Control+z")
     expect(viewer.text).not_to_contain_text("只存在于草稿里")
@@ -73,7 +73,7 @@ def test_a_draft_is_saved_to_the_real_file_and_taken_back(viewer: Viewer) -> Non
     expect(viewer.at("#document-title")).to_have_text("第四章")
     viewer.text.press("Control+End")
     viewer.page.keyboard.type("灯灭了。")
-    expect(viewer.at("#text-note")).to_contain_text("草稿副本")
+    expect(viewer.at("#text-note")).to_contain_text("草稿：")
     assert path.read_bytes() == text.encode()
 
     viewer.at("#save-file").click()
@@ -99,14 +99,14 @@ def test_what_is_typed_while_the_file_is_written_is_not_lost(viewer: Viewer) -> 
     viewer.page.keyboard.type("后写的。")
 
     expect(viewer.at("#toast")).to_contain_text("已写入文件")
-    expect(viewer.at("#text-note")).to_contain_text("草稿副本")
+    expect(viewer.at("#text-note")).to_contain_text("草稿：")
     expect(viewer.layer("immediate")).to_contain_text("先写的。后写的。")
     viewer.write(
         CHAPTER, path.read_text(encoding="utf-8")
     )  # the notice of the same text comes late
     viewer.write(".creonow/rules/style.md", "短句。\n")
     expect(viewer.layer("rules")).to_contain_text("短句。")
-    expect(viewer.at("#text-note")).to_contain_text("草稿副本")
+    expect(viewer.at("#text-note")).to_contain_text("草稿：")
     viewer.at("#save-file").click()
     viewer.wait_until(lambda: path.read_text(encoding="utf-8") == f"先写的。后写的。{before}")
     expect(viewer.at("#text-note")).to_be_empty()
@@ -169,7 +169,7 @@ def test_a_change_of_the_file_moves_neither_caret_nor_scroll(viewer: Viewer) -> 
 def test_a_draft_survives_a_change_of_the_file_and_says_so(viewer: Viewer) -> None:
     viewer.put_caret(0)
     viewer.page.keyboard.type("我的草稿。")
-    expect(viewer.at("#text-note")).to_contain_text("草稿副本")
+    expect(viewer.at("#text-note")).to_contain_text("草稿：")
 
     viewer.write(CHAPTER, "别人写的。")
 
@@ -196,7 +196,7 @@ def test_a_draft_waits_while_another_chapter_is_read(viewer: Viewer) -> None:
     viewer.at("#chapters .chapter").last.click()
 
     expect(viewer.text).to_contain_text("我的草稿。")
-    expect(viewer.at("#text-note")).to_contain_text("草稿副本")
+    expect(viewer.at("#text-note")).to_contain_text("草稿：")
     viewer.text.press("Control+Home")
     viewer.page.keyboard.type("又一句。")
     expect(viewer.layer("immediate")).to_contain_text("又一句。我的草稿。")
@@ -288,7 +288,7 @@ def test_a_skill_that_needs_a_selection_offers_one(viewer: Viewer) -> None:
     assert int(viewer.where()["from"]) < int(viewer.where()["at"])
 
 
-def test_a_reload_asks_before_a_scratch_copy_is_lost(viewer: Viewer) -> None:
+def test_a_reload_asks_before_a_draft_is_lost(viewer: Viewer) -> None:
     asked: list[str] = []
 
     def leave(dialog: Dialog) -> None:
@@ -301,7 +301,7 @@ def test_a_reload_asks_before_a_scratch_copy_is_lost(viewer: Viewer) -> None:
     assert asked == []
     viewer.put_caret(0)
     viewer.page.keyboard.type("还没写入文件。")
-    expect(viewer.at("#text-note")).to_contain_text("草稿副本")
+    expect(viewer.at("#text-note")).to_contain_text("草稿：")
 
     viewer.page.reload()
 

@@ -212,7 +212,7 @@ def test_a_pin_is_previewed_and_brings_a_passage_in(forty: Viewer) -> None:
 
     pin.hover()
 
-    expect(forty.at("#ghost")).to_contain_text(
+    expect(forty.at("#preview")).to_contain_text(
         re.compile(r"Would come in: a passage of Chapter \d+\.")
     )
     forty.picture("pin-preview")
@@ -234,7 +234,7 @@ def test_a_passage_is_pinned_and_unpinned_by_key(forty: Viewer) -> None:
     while not pin.evaluate("(one) => one === document.activeElement"):
         forty.page.keyboard.press("Tab")
         assert piece.evaluate("(one) => one.contains(document.activeElement)")
-    expect(forty.at("#ghost")).to_be_visible()
+    expect(forty.at("#preview")).to_be_visible()
 
     forty.page.keyboard.press("Enter")
 

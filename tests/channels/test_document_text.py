@@ -55,7 +55,7 @@ async def test_secrets_are_masked_and_every_position_stays(
     assert (shown["open"], shown["writable"]) == (False, True)
 
 
-async def test_a_scratch_copy_is_edited_without_losing_what_was_masked(
+async def test_a_draft_is_edited_without_losing_what_was_masked(
     client: Client, novel: Novel, chapter: Path
 ) -> None:
     shown = await read(client, novel)

@@ -1,7 +1,7 @@
 // The book map: one bar per chapter, filled where the model sees it; people, places and threads beneath.
 
 import { byId, button, fill, h, patch } from "./dom.js";
-import { eye, showEye } from "./card.js";
+import { injectToggle, showInjectToggle } from "./card.js";
 import { inspection } from "./inspection.js";
 import { string } from "./language.js";
 import { isIn, nameOf, piecesFrom } from "./pieces.js";
@@ -78,7 +78,7 @@ function chapter(document, longest) {
   h("span", { class: "bar-room" }, track), h("span", { class: "unseen" }, summary)));
 }
 
-/** Say in words what the bar draws. */
+/** Return the bar as a sentence. */
 function summaryOf({ ranges, length, place: where }) {
   if (where === "after") return string("future");
   const share = (state) => ranges.filter((one) => one.state === state).reduce((sum, one) => sum + one.to - one.from, 0) / Math.max(1, length);
@@ -111,14 +111,14 @@ function showSubjects(kind) {
 
 function subjectRow({ one, state }) {
   const open = h("button", { type: "button", class: "subject", "data-key": `subject:${one.sourceRef}`, onclick: () => signal("name", { sourceRef: one.sourceRef, from: open.getBoundingClientRect() }) }, ...inside(one, state));
-  return h("li", {}, open, eye(one));
+  return h("li", {}, open, injectToggle(one));
 }
 
 /** Change a row in its place. */
 function updateRow(row, { one, state }) {
   row.querySelector(".subject").replaceChildren(...inside(one, state));
-  const [before, now] = [row.querySelector(".eye"), eye(one)];
-  if (before && now) showEye(before, one);
+  const [before, now] = [row.querySelector(".eye"), injectToggle(one)];
+  if (before && now) showInjectToggle(before, one);
   else if (before) before.remove();
   else if (now) row.append(now);
   return row;

@@ -2,7 +2,7 @@
 
 import { subjectOf } from "./bookMap.js";
 import { byId, button, fill, h } from "./dom.js";
-import { inspection, isTooLarge, preview, suppose } from "./inspection.js";
+import { inspection, isTooLarge, previewResult, setWhatIf } from "./inspection.js";
 import { errorText, listing, number, percent, string } from "./language.js";
 import { isIn, LAYERS, nameOf, piecesOf } from "./pieces.js";
 import { place } from "./place.js";
@@ -19,7 +19,7 @@ const ORDER = ["fixed", "rules", "settings", "retrieved", "immediate"];
 const TOTALS = { contextWindowTokens: "window", systemPromptTokens: "system", outputReserveTokens: "reserve" };
 
 let profile = null;
-let ghost = null;
+let shownPreview = null;
 let asked = 0;
 let drafts = {};
 let draftsOf = "";
@@ -48,7 +48,7 @@ export async function saveBudget(change) {
 /** Return what a budget is made of, so that it can be put back. */
 const contentsOf = ({ contextWindowTokens, systemPromptTokens, outputReserveTokens, layers }) => ({ contextWindowTokens, systemPromptTokens, outputReserveTokens, layers });
 
-/** Raise the total to so many tokens, and offer to undo that. The total is what the prompt needs, so another's change of
+/** Raise the total to this number of tokens, and offer to undo that. The total is what the prompt needs, so another's change of
     the budget that came first is no reason to ask again. */
 export async function raiseBudget(total) {
   let before = contentsOf(profile);
@@ -70,7 +70,7 @@ async function putBack(before) {
   signal("place", {});
 }
 
-/** Return the window that leaves so many tokens for the prompt. */
+/** Return the window that leaves `total` tokens for the prompt. */
 const windowFor = (total) => ({ contextWindowTokens: total + profile.systemPromptTokens + profile.outputReserveTokens });
 
 /** Show the bar of what is, of a what-if, or of a prompt that cannot be made. */
@@ -84,7 +84,7 @@ export function showBar() {
   const bar = h("div", { class: "bar", role: "group", "aria-label": string("budgetBar") },
     ...ORDER.map((name) => part(name, sizes[name], total)),
     ...holds(result, total), ...handles(sizes, total));
-  fill(box, head(result, total), bar, ghost ? ghostBar() : null, legend(sizes, result), whatIfRow());
+  fill(box, head(result, total), bar, shownPreview ? previewBar() : null, legend(sizes, result), whatIfRow());
 }
 
 function head(result, total) {
@@ -129,7 +129,7 @@ function handles(sizes, total) {
   const upTo = (name) => ORDER.slice(0, ORDER.indexOf(name) + 1).reduce((sum, one) => sum + sizes[one], 0);
   const inner = EDGES.map(([left, right]) => handle(`${left}-${right}`, upTo(left) / total, string("dragEdge", string(left), string(right)),
     { now: upTo(left), most: total, move: (tokens) => moveEdge(left, right, tokens - upTo(left)) }));
-  return [...inner, handle("total", 1, string("dragTotal"), { now: total, most: LARGEST_TOTAL, move: moveTotal, from: () => supposed().totalBudgetTokens ?? total })];
+  return [...inner, handle("total", 1, string("dragTotal"), { now: total, most: LARGEST_TOTAL, move: moveTotal, from: () => whatIfProfile().totalBudgetTokens ?? total })];
 }
 
 /** Make an edge of the bar. Keys go on `from` what was asked for last, which may not be shown yet. */
@@ -170,15 +170,15 @@ function drag(event, made, now, move) {
   addEventListener("pointerup", drop);
 }
 
-const supposed = () => inspection.whatIf?.profile ?? {};
+const whatIfProfile = () => inspection.whatIf?.profile ?? {};
 
 function moveTotal(tokens) {
   const minimums = Object.values(layersNow()).reduce((sum, one) => sum + one.minimumTokens, 0);
   const total = Math.max(SMALLEST_TOTAL, minimums, Math.min(LARGEST_TOTAL, tokens));
-  suppose({ profile: { ...supposed(), totalBudgetTokens: total } });
+  setWhatIf({ profile: { ...whatIfProfile(), totalBudgetTokens: total } });
 }
 
-const layersNow = () => supposed().layers ?? profile.layers;
+const layersNow = () => whatIfProfile().layers ?? profile.layers;
 
 /** Give one part more room at the cost of its neighbour: its share, and what it is promised at least. */
 function moveEdge(left, right, by) {
@@ -193,23 +193,23 @@ function moveEdge(left, right, by) {
   layers[left].minimumTokens = Math.max(0, layers[left].minimumTokens + Math.min(0, tokens));
   if (tokens < 0) layers[right].minimumTokens -= tokens;
   else layers[left].minimumTokens += tokens;
-  suppose({ profile: { ...supposed(), layers } });
+  setWhatIf({ profile: { ...whatIfProfile(), layers } });
 }
 
 function whatIfRow() {
   if (!inspection.shown?.request.whatIf) return null;
   return h("p", { class: "what-if" }, string("whatIfShown"), " ", button(string("keepThis"), keepThis, { class: "small primary", id: "keep-this" }),
-    " ", button(string("backToReal"), () => suppose(null), { class: "small", id: "back-to-real" }));
+    " ", button(string("backToReal"), () => setWhatIf(null), { class: "small", id: "back-to-real" }));
 }
 
 /** Save the budget that was tried. */
 async function keepThis() {
-  const { totalBudgetTokens, layers } = supposed();
+  const { totalBudgetTokens, layers } = whatIfProfile();
   const before = contentsOf(profile);
   const change = { ...(totalBudgetTokens ? windowFor(totalBudgetTokens) : {}), ...(layers ? { layers } : {}) };
   const answer = await saveBudget(change);
   if (!answer.ok) return toast(errorText(answer.error));
-  suppose(null);
+  setWhatIf(null);
   return toast(string("budgetKept"), () => putBack(before));
 }
 
@@ -222,27 +222,27 @@ export function previewOf(changes) {
     timer = setTimeout(async () => {
       asked += 1;
       const mine = asked;
-      const result = await preview(changes());
+      const result = await previewResult(changes());
       if (mine !== asked || !result) return;
       const { result: now } = inspection.shown;
-      ghost = { result, coming: missingFrom(now, result), leaving: missingFrom(result, now) };
+      shownPreview = { result, coming: missingFrom(now, result), leaving: missingFrom(result, now) };
       showBar();
     }, HOVER_MS);
   };
   const hide = () => {
     clearTimeout(timer);
     asked += 1;
-    if (!ghost) return;
-    ghost = null;
+    if (!shownPreview) return;
+    shownPreview = null;
     showBar();
   };
   return { onmouseenter: show, onfocus: show, onmouseleave: hide, onblur: hide };
 }
 
-/** Return the requests that pin a source, take its pin away, give the prompt so many tokens, or read the whole chapter. */
+/** Return the requests that pin a source, take its pin away, give the prompt a total of tokens, or read the whole chapter. */
 export const withPin = (sourceRef) => () => ({ pinned: [...place.pinned, sourceRef] });
 export const withoutPin = (sourceRef) => () => ({ pinned: place.pinned.filter((one) => one !== sourceRef) });
-export const withTotal = (tokens) => () => ({ whatIf: { profile: { ...supposed(), totalBudgetTokens: tokens } } });
+export const withTotal = (tokens) => () => ({ whatIf: { profile: { ...whatIfProfile(), totalBudgetTokens: tokens } } });
 export const withSkill = (skillId) => () => ({ skillId });
 
 /** Return the names of the pieces that one prompt lacks and another has. */
@@ -252,8 +252,8 @@ function missingFrom(one, other) {
   return [...new Set(missing.map((piece) => (piece.kind === "passage" ? string("passageOf", nameOf(piece)) : nameOf(piece))))];
 }
 
-function ghostBar() {
-  const { result, coming, leaving } = ghost;
+function previewBar() {
+  const { result, coming, leaving } = shownPreview;
   const total = result.totals.budgetTokens;
   const sizes = sizesOf(result);
   const parts = ORDER.map((name) => {
@@ -264,8 +264,8 @@ function ghostBar() {
   const rest = h("span", { class: "part free" });
   rest.style.flexGrow = String(Math.max(0, total - result.totals.tokenCount) / total);
   const few = (names) => listing(names.length > 3 ? [...names.slice(0, 3), string("andMore", names.length - 3)] : names);
-  return h("div", { class: "ghost", id: "ghost", role: "status" }, h("p", { class: "number" }, string("budgetUsed", result.totals.tokenCount, total)),
-    h("div", { class: "bar ghost-bar", "aria-hidden": "true" }, ...parts, rest),
+  return h("div", { class: "preview", id: "preview", role: "status" }, h("p", { class: "number" }, string("budgetUsed", result.totals.tokenCount, total)),
+    h("div", { class: "bar preview-bar", "aria-hidden": "true" }, ...parts, rest),
     coming.length ? h("p", {}, string("wouldCome", few(coming))) : null,
     h("p", {}, leaving.length ? string("wouldLeave", few(leaving)) : string("nothingLeaves")));
 }
@@ -287,9 +287,9 @@ function showOverflow(box, { budgetTokens: budget, neededTokens: needs, raiseTo,
 
 /** More than any prompt can have, so that it was not even counted: what to shorten. */
 function showLimit(box, { limitTokens, heaviest: sources = [] }) {
-  const said = string("overLimit", limitTokens);
-  const bar = h("div", { class: "bar over", role: "img", "aria-label": said }, h("span", { class: "limit whole" }));
-  fill(box, h("p", { class: "bar-head bad" }, h("strong", { id: "budget-total" }, said)), bar, heaviest(sources, (one) => string("characters", one.characters)));
+  const title = string("overLimit", limitTokens);
+  const bar = h("div", { class: "bar over", role: "img", "aria-label": title }, h("span", { class: "limit whole" }));
+  fill(box, h("p", { class: "bar-head bad" }, h("strong", { id: "budget-total" }, title)), bar, heaviest(sources, (one) => string("characters", one.characters)));
 }
 
 function heaviest(sources, weight) {

@@ -12,38 +12,38 @@ import { addRule } from "./rules.js";
 import { onSignal, signal } from "./signals.js";
 import { takeBack, toast } from "./undo.js";
 
-const MODES = ["always", "mentioned", "manual", "never"];
+const INJECT_MODES = ["always", "mentioned", "manual", "never"];
 const WRITABLE = ["person", "note", "rule"];
-const LID = "M1.2 9S4 4 9 4s7.8 5 7.8 5-2.8 5-7.8 5S1.2 9 1.2 9Z";
+const EYELID_PATH = "M1.2 9S4 4 9 4s7.8 5 7.8 5-2.8 5-7.8 5S1.2 9 1.2 9Z";
 const WIDTH = 340;
 let shown = null;
 let opener = null;
 
-/** Make the button that shows when a person or a note comes into prompts, and cycles to the next way. */
-export function eye(subject) {
+/** Make the button, an eye, that shows when a person or a note comes into prompts, and cycles to the next way. */
+export function injectToggle(subject) {
   const { kind, inject, problem } = subject;
   if (problem || !inject || !["person", "note"].includes(kind)) return null;
   const made = h("button", { type: "button", onclick: () => setMode(made.subject, after(made.subject.inject)) });
-  return showEye(made, subject);
+  return showInjectToggle(made, subject);
 }
 
-/** Show in an eye what is so now. */
-export function showEye(made, subject) {
+/** Show in the toggle when its subject comes into prompts now. */
+export function showInjectToggle(made, subject) {
   const { sourceRef, name, inject, revision } = subject;
   const label = string("eyeLabel", name, string(`inject ${inject}`), string(`inject ${after(inject)}`));
-  const said = { class: `eye ${inject}`, "data-key": `eye:${sourceRef}`, "data-inject": inject, "data-revision": revision, "aria-label": label, title: label };
-  for (const [attribute, value] of Object.entries(said)) made.setAttribute(attribute, value);
+  const attributes = { class: `eye ${inject}`, "data-key": `eye:${sourceRef}`, "data-inject": inject, "data-revision": revision, "aria-label": label, title: label };
+  for (const [attribute, value] of Object.entries(attributes)) made.setAttribute(attribute, value);
   made.replaceChildren(drawing(inject));
   made.subject = subject;
   return made;
 }
 
-const after = (inject) => MODES[(MODES.indexOf(inject) + 1) % MODES.length];
+const after = (inject) => INJECT_MODES[(INJECT_MODES.indexOf(inject) + 1) % INJECT_MODES.length];
 
 /** Draw an eye: open, half open, a mere outline, or struck out. */
 function drawing(inject) {
   const pupil = { always: svg("circle", { cx: "9", cy: "9", r: "2.8" }), mentioned: svg("path", { d: "M6.2 9a2.8 2.8 0 0 0 5.6 0Z" }), never: svg("path", { class: "stroke", d: "M3 15 15 3" }) }[inject];
-  return svg("svg", { viewBox: "0 0 18 18", "aria-hidden": "true" }, svg("path", { class: "lid", d: LID }), pupil);
+  return svg("svg", { viewBox: "0 0 18 18", "aria-hidden": "true" }, svg("path", { class: "lid", d: EYELID_PATH }), pupil);
 }
 
 /** Write into its file when a person or a note comes into prompts. */
@@ -83,7 +83,7 @@ function showCard() {
   };
   box.setAttribute("aria-label", name);
   fill(box,
-    h("header", {}, h("h3", {}, h("i", { class: `mark ${state}`, "aria-hidden": "true" }), name), subject ? eye(subject) : null,
+    h("header", {}, h("h3", {}, h("i", { class: `mark ${state}`, "aria-hidden": "true" }), name), subject ? injectToggle(subject) : null,
       button("×", closeCard, { class: "close", "aria-label": string("close"), "data-key": "card:close" })),
     subject?.aliases?.length ? h("p", { class: "faint" }, string("alsoCalled", subject.aliases.join(" · "))) : null,
     h("p", { class: `card-state ${state}` }, subject?.problem ?? string(`card ${state}`)),
@@ -144,9 +144,9 @@ function openWriteDown({ kind = "person", name = "" }) {
   const text = h("textarea", { id: "write-text", rows: "5" });
   const called = () => title.value.trim();
   const write = () => {
-    const said = text.value.trim();
-    if (chosen.value === "rule") return addRule(said ? `${called()}: ${said}` : called());
-    return invoke("viewer:write_down", { projectId: place.projectId, kind: chosen.value, name: called(), text: said });
+    const content = text.value.trim();
+    if (chosen.value === "rule") return addRule(content ? `${called()}: ${content}` : called());
+    return invoke("viewer:write_down", { projectId: place.projectId, kind: chosen.value, name: called(), text: content });
   };
   showForm({ title: string("writeDown"), focus: name ? text : title, write, done: () => string("writtenDown", called()),
     fields: [h("label", {}, string("writeKind"), chosen), h("label", {}, string("writeName"), title), h("label", {}, string("writeText"), text)] });

@@ -95,7 +95,7 @@ function toText(result, kind) {
   return select(kind === "seen" ? seen.from : Math.max(0, here.ranges.find((one) => one.state !== "front_matter")?.from ?? 0));
 }
 
-/** Say which secrets were kept out of the prompt, by the kind that an author knows. */
+/** Show which secrets were kept out of the prompt, by the kind that an author knows. */
 function secrets({ redactionEvidence }) {
   if (!redactionEvidence.length) return null;
   const count = redactionEvidence.reduce((sum, one) => sum + one.matchCount, 0);
@@ -117,7 +117,7 @@ function secretName(patternId) {
   return isVendor ? string("secretKey", VENDORS[vendor] ?? vendor[0].toUpperCase() + vendor.slice(1)) : string("secretOther");
 }
 
-/** Say once, in plain words, what the next call reads anew; what a cache really held is known only after a run. */
+/** Show what the next call reads anew; what a cache really held is known only after a run. */
 function cost({ inspectMeta, stablePrefixUnchanged, prefixChange, cacheBreakPoints }) {
   const start = cacheBreakPoints.find(({ after }) => after === "systemPrompt");
   const aside = (kind, text) => h("p", { class: "aside cost", id: "cost", "data-prefix": kind }, text);
@@ -151,12 +151,12 @@ function notice({ code, message, sourceRef, layer, details }, result) {
   return h("p", { class: "aside warning", "data-code": code }, noticeText({ code, message, sourceRef, layer, details }), " ", target);
 }
 
-/** Say what the daemon warns of as a sentence; what stands behind a code there begins small and may be a mere name. */
+/** Return a warning of the daemon as a sentence; what follows the code begins with a small letter and may be a mere name. */
 function noticeText({ code, message, sourceRef, layer, details }) {
   if (code === "CONTEXT_MINIMUM_UNMET" && details) return string("minimumUnmet", string(layer), details.tokens, details.minimumTokens);
   if (!message || message === sourceRef) return [meaning(code), message && `(${message})`].filter(Boolean).join(" ");
-  const said = /^[a-z]+[ ,;]/.test(message) ? message[0].toUpperCase() + message.slice(1) : message;
-  return /[.!?。！？…)）]$/u.test(said) ? said : said + string("fullStop");
+  const text = /^[a-z]+[ ,;]/.test(message) ? message[0].toUpperCase() + message.slice(1) : message;
+  return /[.!?。！？…)）]$/u.test(text) ? text : text + string("fullStop");
 }
 
 onSignal(["inspected", "failed", "language"], showHeadline);

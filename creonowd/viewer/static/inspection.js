@@ -101,7 +101,7 @@ export async function wholeEvidence() {
 }
 
 /** Ask what would be, and show nothing of it; null if that cannot be. */
-export async function preview(changes) {
+export async function previewResult(changes) {
   const whatIf = { ...inspection.whatIf, ...changes.whatIf };
   const answer = await invoke("context:inspect", { ...request(), ...changes, whatIf, show: ["why"] });
   return answer.ok ? answer.data : null;
@@ -114,7 +114,7 @@ export function explain(about) {
 }
 
 /** Suppose another budget; null goes back to what is. */
-export function suppose(changes) {
+export function setWhatIf(changes) {
   inspection.whatIf = changes && Object.keys(changes).length ? changes : null;
   refresh();
 }

@@ -63,7 +63,7 @@ export function reason(rule, action) {
 /** Return what a code means, without the code. */
 export const meaning = (code) => inLanguage(codes[code]) ?? "";
 
-/** Say what went wrong, in words; the code stands under "for developers". */
+/** Return what went wrong as a sentence; the code stands under "for developers". */
 export function errorText({ code, message = "" }) {
   const text = meaning(code);
   const detail = message.replace(new RegExp(`^${code}:? ?`), "");

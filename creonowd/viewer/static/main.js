@@ -10,7 +10,7 @@ import "./headline.js";
 import { clear, inspection, isIndexing, prepare, refresh } from "./inspection.js";
 import { errorText, loadCodes, locale, string, switchLanguage, translatePage } from "./language.js";
 import { findInText, focusText, hasFocus, makeManuscript, scrollText, showCoverage, showNames, topOfText, translateText } from "./manuscript.js";
-import { fileChanged, isScratch, openDocument, resend, sendTyped } from "./openDocument.js";
+import { fileChanged, isDraft, openDocument, resend, sendTyped } from "./openDocument.js";
 import { listenToPanes } from "./panes.js";
 import { walk } from "./pieceList.js";
 import { pieceOf } from "./pieces.js";
@@ -62,7 +62,7 @@ async function openProject(projectId, from = {}) {
   setState({ watching: watch.ok, tree: status.ok ? status.data.exists : null, writes: status.ok && status.data.documentWrites });
   if (isSame && place.documentId) {
     await resend();
-    if (!isScratch()) await fileChanged();
+    if (!isDraft()) await fileChanged();
     refresh("elsewhere");
   } else {
     wanted = { piece: place.piece, about: place.about, view: viewBefore };

@@ -1,4 +1,4 @@
-// The document in the editor: read, followed when its file changes, and typed into as a scratch copy or the real file.
+// The document in the editor: read, followed when its file changes, and typed into as a draft or the real file.
 
 import { titleOf } from "./bookMap.js";
 import { byId, button, changeBetween, copyButton, fillChanged } from "./dom.js";
@@ -14,10 +14,10 @@ import { takeBack, toast } from "./undo.js";
 const FRESH = { base: null, version: 0, synced: 0, problem: null, movedOn: false, isNew: false };
 const open = { projectId: "", documentId: "", ...FRESH, unsent: [], edits: [] };
 /** The drafts of documents that are not open now; each waits until the author comes back to it. */
-const drafts = new Map();
+const keptDrafts = new Map();
 let sending = Promise.resolve();
 
-export const isScratch = () => open.version > 0;
+export const isDraft = () => open.version > 0;
 export const openProblem = () => open.problem;
 
 /** Read a document and show it; the caret goes to `cursor`, or to the end. A draft that is open stays as it is. */
@@ -27,7 +27,7 @@ export async function openDocument(documentId, { cursor, anchor = cursor } = {})
   if (open.edits.length && keyOf(open) === keyOf({ projectId, documentId })) return cursor !== undefined && select(anchor, cursor);
   await putDraftAway();
   const answer = await invoke("context:document:read", { projectId, documentId });
-  const draft = drafts.get(keyOf({ projectId, documentId }));
+  const draft = keptDrafts.get(keyOf({ projectId, documentId }));
   if (draft && (answer.ok || draft.isNew)) return openDraft(draft, answer.data, { cursor, anchor });
   Object.assign(open, { projectId, documentId, ...FRESH, ...(answer.ok ? { base: answer.data } : { problem: answer.error }), unsent: [], edits: [] });
   const text = answer.ok ? answer.data.text : "";
@@ -46,7 +46,7 @@ const keyOf = ({ projectId, documentId }) => `${projectId} ${documentId}`;
 
 /** Go on with a draft where the author left it. */
 async function openDraft(draft, file, { cursor, anchor }) {
-  drafts.delete(keyOf(draft));
+  keptDrafts.delete(keyOf(draft));
   const { text, ...kept } = draft;
   Object.assign(open, kept, { version: 0, synced: 0, unsent: [], movedOn: !draft.isNew && file.revision !== draft.base.revision });
   setText(text);
@@ -55,7 +55,7 @@ async function openDraft(draft, file, { cursor, anchor }) {
   announceOpened();
 }
 
-/** Begin a document that has no file yet; it is a scratch copy from the first key on. */
+/** Begin a document that has no file yet; it is a draft from the first key on. */
 export function beginDocument(documentId, writable) {
   Object.assign(open, { projectId: place.projectId, documentId, ...FRESH, base: { text: "", revision: "", length: 0, writable }, isNew: true, unsent: [], edits: [] });
   openText("");
@@ -65,10 +65,10 @@ export function beginDocument(documentId, writable) {
 }
 
 /** Drop what was typed and show the file again; until the page is left that can be undone. */
-export async function discardScratch() {
+export async function discardDraft() {
   await sendTyped();
   const dropped = { ...open, text: textState() };
-  await closeScratch();
+  await closeDraft();
   Object.assign(open, { edits: [], unsent: [] });
   if (open.isNew) closeNew();
   else {
@@ -81,11 +81,11 @@ export async function discardScratch() {
 /** Go on with a draft that was dropped, unless there is another one by now. */
 async function takeUp(draft) {
   const key = keyOf(draft);
-  if (drafts.has(key) || (open.edits.length && keyOf(open) === key)) {
+  if (keptDrafts.has(key) || (open.edits.length && keyOf(open) === key)) {
     toast(string("newerDraft"));
     return false;
   }
-  drafts.set(key, draft);
+  keptDrafts.set(key, draft);
   await openDocument(draft.documentId);
   focusText();
   return true;
@@ -102,13 +102,13 @@ function closeNew() {
 
 /** Keep what was typed for when the author comes back to this document; the daemon forgets it until then. */
 async function putDraftAway() {
-  if (!open.version || !open.edits.length) return closeScratch();
-  drafts.set(keyOf(open), { ...open, text: textState() });
+  if (!open.version || !open.edits.length) return closeDraft();
+  keptDrafts.set(keyOf(open), { ...open, text: textState() });
   toast(string("draftWaits", titleOf(open.documentId)));
-  return closeScratch();
+  return closeDraft();
 }
 
-async function closeScratch() {
+async function closeDraft() {
   await sending;
   if (!open.version) return;
   const { projectId, documentId } = open;
@@ -151,7 +151,7 @@ function fromTheFile() {
   return isWhole ? { text: fileText() } : { baseRevision: open.base.revision, edits: open.edits };
 }
 
-/** After a new connection the daemon has forgotten the scratch copy: send all of it again. */
+/** After a new connection the daemon has forgotten the draft: send all of it again. */
 export async function resend() {
   if (!open.version) return;
   await inTurn(() => {
@@ -168,7 +168,7 @@ export async function fileChanged(paths = [open.documentId]) {
 
 async function follow() {
   const { documentId, edits } = open;
-  const answer = await invoke("context:document:read", { projectId: place.projectId, documentId, onDisk: isScratch() });
+  const answer = await invoke("context:document:read", { projectId: place.projectId, documentId, onDisk: isDraft() });
   if (open.edits !== edits || !answer.ok || answer.data.revision === open.base?.revision) return;
   if (edits.length || open.unsent.length) open.movedOn = true;
   else {
@@ -231,16 +231,16 @@ export function showHead() {
   byId("document-title").textContent = open.documentId && titleOf(open.documentId);
   let text = "";
   if (open.version && open.movedOn) text = string("fileMovedOn");
-  else if (open.version) text = string(open.isNew ? "scratchNew" : "scratch");
+  else if (open.version) text = string(open.isNew ? "draftNew" : "draft");
   else if (open.base?.secrets?.length) text = string("secretsMasked", open.base.secrets.length);
   byId("text-note").textContent = text;
-  byId("text-note").dataset.state = open.version ? "scratch" : "file";
+  byId("text-note").dataset.state = open.version ? "draft" : "file";
   fillChanged(byId("text-actions"), [open.version > 0, open.base?.writable, open.isNew, open.movedOn, open.documentId], actions);
 }
 
 function actions() {
   if (!open.version) return [];
-  const discard = button(string("discard"), discardScratch, { class: "small" });
+  const discard = button(string("discard"), discardDraft, { class: "small" });
   const label = open.isNew ? string("saveNew", open.documentId) : string(open.movedOn ? "saveMine" : "saveFile");
   if (open.base.writable) return [button(label, save, { class: "small primary", id: "save-file" }), discard];
   const copy = copyButton(string("copy"), fileText, { class: "small", done: string("copied"), failed: string("copyFailed") });
@@ -248,7 +248,7 @@ function actions() {
 }
 
 addEventListener("beforeunload", (event) => {
-  if (isScratch() || drafts.size) event.preventDefault();
+  if (isDraft() || keptDrafts.size) event.preventDefault();
 });
 onSignal("typed", (update) => open.unsent.push(update));
 onSignal(["inspected", "subjects-loaded", "language"], showHead);

@@ -3,7 +3,7 @@
 import { subjectOf } from "./bookMap.js";
 import { previewOf, profileTotal, raiseBudget, withoutPin, withPin, withSkill, withTotal } from "./budget.js";
 import { byId, byKey, button, copyButton, fill, h, patch, withBars, withMarks } from "./dom.js";
-import { eye } from "./card.js";
+import { injectToggle } from "./card.js";
 import { inspection } from "./inspection.js";
 import { locale, string } from "./language.js";
 import { charactersOf, fileOf, isIn, isLeftOut, LAYERS, missingOf, nameOf, oneLine, piecesOf, pinRefOf, sizeOf, whyOf } from "./pieces.js";
@@ -13,7 +13,7 @@ import { toast } from "./undo.js";
 
 const SHOWN = 40;
 const open = new Set();
-const wide = new Set();
+const expandedGroups = new Set();
 const query = { sees: "", "left-out": "" };
 
 /** Show the pieces that are in the prompt, by layer. */
@@ -73,38 +73,38 @@ function finder(name, show) {
 }
 
 function listPieces(list, more, pieces, tab, group, result, show) {
-  const sought = query[tab].toLowerCase();
-  const found = sought ? pieces.filter((one) => `${nameOf(one)}\n${one.sourceRef}\n${one.content}`.toLowerCase().includes(sought)) : pieces;
-  const limit = wide.has(group) ? found.length : SHOWN;
-  const sign = (one) => JSON.stringify([one.content, one.action, one.tokens, one.rule, one.why, one.fitsWith, one.size, sought, place.pinned.includes(one.sourceRef),
+  const searchText = query[tab].toLowerCase();
+  const found = searchText ? pieces.filter((one) => `${nameOf(one)}\n${one.sourceRef}\n${one.content}`.toLowerCase().includes(searchText)) : pieces;
+  const limit = expandedGroups.has(group) ? found.length : SHOWN;
+  const sign = (one) => JSON.stringify([one.content, one.action, one.tokens, one.rule, one.why, one.fitsWith, one.size, searchText, place.pinned.includes(one.sourceRef),
     subjectOf(one.sourceRef), locale(), whyOf(one, result)]);
-  patch(list, found.slice(0, limit), { key: (one) => one.address, sign, render: (one) => box(one, tab, sought, result) });
+  patch(list, found.slice(0, limit), { key: (one) => one.address, sign, render: (one) => box(one, tab, searchText, result) });
   const rest = found.length - limit;
   fill(more, rest > 0 ? button(string("showAll", found.length), () => {
-    wide.add(group);
+    expandedGroups.add(group);
     show();
-  }, { class: "link" }) : null, sought && !found.length ? h("p", { class: "faint" }, string("noMatch")) : null);
+  }, { class: "link" }) : null, searchText && !found.length ? h("p", { class: "faint" }, string("noMatch")) : null);
 }
 
-function box(piece, tab, sought, result) {
+function box(piece, tab, searchText, result) {
   const { action, address: key, sourceRef } = piece;
   const subject = subjectOf(sourceRef);
   const isPinned = place.pinned.includes(sourceRef);
-  const details = h("details", { open: open.has(key) || place.piece === key || Boolean(sought && tab === "sees"), ontoggle: () => {
+  const details = h("details", { open: open.has(key) || place.piece === key || Boolean(searchText && tab === "sees"), ontoggle: () => {
     if (details.open) open.add(key);
     else open.delete(key);
-    if (details.open && !details.querySelector(".piece-body")) details.append(body(piece, sought));
+    if (details.open && !details.querySelector(".piece-body")) details.append(body(piece, searchText));
     if (details.open && details.contains(document.activeElement)) note({ piece: key });
   } },
   h("summary", { "data-key": `summary:${key}` },
-    h("span", { class: "piece-head" }, h("span", { class: "piece-name" }, ...withMarks(nameOf(piece), sought)),
+    h("span", { class: "piece-head" }, h("span", { class: "piece-name" }, ...withMarks(nameOf(piece), searchText)),
       isPinned ? h("span", { class: "badge" }, string("pinned")) : null,
       action === "trimmed" ? h("span", { class: "badge trimmed" }, string(action)) : null,
       h("span", { class: "number" }, sizeOf(piece))),
     h("span", { class: "piece-why" }, whyOf(piece, result), missingOf(piece) ? ` · ${missingOf(piece)}` : ""),
     previewText(piece)));
-  if (details.open) details.append(body(piece, sought));
-  const doing = [subject ? eye(subject) : null, ...actions(piece, tab, isPinned)].filter(Boolean);
+  if (details.open) details.append(body(piece, searchText));
+  const doing = [subject ? injectToggle(subject) : null, ...actions(piece, tab, isPinned)].filter(Boolean);
   const isShort = doing.length <= 2 && (tab !== "left-out" || (piece.fitsWith === undefined && piece.rule !== "skill_window"));
   return h("article", { class: `piece ${action} ${piece.layer} ${isShort ? "beside" : "below"}` }, details, doing.length ? h("div", { class: "piece-actions" }, ...doing) : null);
 }
@@ -154,9 +154,9 @@ export function useSkill(skillId, said) {
   toast(said, () => use(before));
 }
 
-function body(piece, sought) {
+function body(piece, searchText) {
   const { content, sourceRef, document } = piece;
-  const text = sought ? withMarks(content, sought) : withBars(content);
+  const text = searchText ? withMarks(content, searchText) : withBars(content);
   const isNamed = nameOf(piece) === content.trim(); // a rule is its own name
   return h("div", { class: "piece-body" },
     content && !isNamed ? h("div", { class: "piece-text", tabindex: "0", role: "group", "aria-label": nameOf(piece) }, ...text) : h("div", { class: "piece-text" }),
@@ -173,8 +173,8 @@ export function reveal(key, tab) {
   const list = byId(tab);
   let found = byKey(key, list);
   if (!found) {
-    LAYERS.forEach((layer) => wide.add(layer));
-    wide.add("left-out");
+    LAYERS.forEach((layer) => expandedGroups.add(layer));
+    expandedGroups.add("left-out");
     if (tab === "sees") showSees();
     else showLeftOut();
     found = byKey(key, list);

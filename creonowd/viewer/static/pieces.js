@@ -64,7 +64,7 @@ export function nameOf({ name, sourceRef, kind, content }) {
   return sourceRef.replace(/^.*\//, "").replace(/\.(md|txt|json)(#.*)?$/, "");
 }
 
-/** Return a text as one line of at most so many characters. */
+/** Return a text as one line of at most `length` characters. */
 export function oneLine(text, length) {
   const line = text.slice(0, 8 * length).replace(/^---\n[^]*?\n---\n/, "").replace(/\s+/g, " ").trim();
   const head = Array.from(line.slice(0, 2 * length)).slice(0, length).join("");
@@ -74,28 +74,28 @@ export function oneLine(text, length) {
 /** Return where a piece stands, as an author would name the file; ids of rules are for programs. */
 export const fileOf = ({ sourceRef }) => sourceRef.replace(/#con_.*$/, "");
 
-/** Say in a sentence why a piece is in, shortened or left out. */
+/** Return as a sentence why a piece is in the prompt, shortened or left out. */
 export function whyOf(piece, result) {
   if (piece.rule === "score" && piece.action === "dropped") return string("closerPassages", setOf(result).closer);
-  const said = piece.action === "kept" && piece.why ? spokenOf(piece.why) : "";
-  return said || reason(piece.rule, piece.action);
+  const shared = piece.action === "kept" && piece.why ? sharedWordsOf(piece.why) : "";
+  return shared || reason(piece.rule, piece.action);
 }
 
-/** Say what a passage shares with the text at the cursor. */
-export function spokenOf({ names = [], terms = [], sentence = "" }) {
+/** Return as a sentence which words a passage shares with the text at the cursor. */
+export function sharedWordsOf({ names = [], terms = [], sentence = "" }) {
   if (sentence) return string("whySentence", sentence);
   const plain = names.map((one) => one.toLowerCase());
   const words = [...new Set([...names, ...terms.map((one) => one.term).filter((one) => !plain.includes(one.toLowerCase()))])].slice(0, 4);
   return words.length ? string("whySpeaks", listing(words)) : "";
 }
 
-/** Say how much of a piece is in: its tokens, or what is left of what. */
+/** Return how much of a piece is in the prompt: its tokens, or the tokens left after it was shortened and those before. */
 export function sizeOf(piece) {
   if (piece.action === "trimmed" && piece.size) return string("tokensOf", piece.size.afterTokens, piece.size.beforeTokens);
   return string("tokens", piece.tokens);
 }
 
-/** Say how much more room would keep all of a piece. */
+/** Return how much more room would keep all of a piece. */
 export const missingOf = (piece) => (piece.fitsWith === undefined ? "" : string("fitsWith", piece.fitsWith));
 
 /** Return what *pin* means for a piece: its source, or nothing where a pin makes no sense. */
@@ -104,5 +104,5 @@ export function pinRefOf(piece) {
   return pinnable && piece.rule !== "future" && piece.rule !== "unreadable" ? piece.sourceRef : "";
 }
 
-/** Return the bytes of what an author can read of a piece's size in characters. */
+/** Return a piece's size in characters before and after it was shortened. */
 export const charactersOf = ({ size }) => (size ? `${number(size.beforeChars)} → ${number(size.afterChars)}` : "");

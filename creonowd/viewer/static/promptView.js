@@ -93,7 +93,7 @@ function block(result, span, text, from) {
     h("div", { class: "span-text", title: label }, ...withMatches(text)));
 }
 
-/** Mark what is sought; secrets stay black. */
+/** Mark what is searched for; secrets stay black. */
 function withMatches(text) {
   if (!query) return withBars(text);
   const literal = query.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");

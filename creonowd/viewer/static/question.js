@@ -65,9 +65,9 @@ function showAnswer() {
   box.hidden = false;
   box.dataset.verdict = data?.verdict ?? "";
   box.dataset.about = data?.about ?? "";
-  const said = () => (ok ? [...verdict(data), data.others?.length ? others(data.others) : null] : [h("p", {}, errorText(error))]);
+  const contents = () => (ok ? [...verdict(data), data.others?.length ? others(data.others) : null] : [h("p", {}, errorText(error))]);
   const isOpen = box.querySelector(".ahead")?.open;
-  fillChanged(box, state.answer, () => [button("×", close, { class: "close", "aria-label": string("close") }), ...said()]);
+  fillChanged(box, state.answer, () => [button("×", close, { class: "close", "aria-label": string("close") }), ...contents()]);
   if (isOpen && box.querySelector(".ahead")) box.querySelector(".ahead").open = true;
 }
 
@@ -84,7 +84,7 @@ function verdict(data) {
   ];
 }
 
-/** Say which rank it had, unless the sentence says so. */
+/** Return the rank, unless the sentence has it. */
 function rankOf({ cause, rank, among, taken }) {
   if (!rank || cause === "over_budget") return null;
   return h("p", { class: "faint" }, string("rank", rank, among), ...(taken ? [sentenceGap(), string("rankKept", taken)] : []));
@@ -128,8 +128,8 @@ function jump({ places, sourceRef }) {
 }
 
 /** Make the button of a remedy; what it does not say itself is taken from the answer. */
-function remedy({ do: what, ...said }, { name, missingTokens }) {
-  return REMEDIES[what]?.({ name, missingTokens, ...said }) ?? null;
+function remedy({ do: what, ...details }, { name, missingTokens }) {
+  return REMEDIES[what]?.({ name, missingTokens, ...details }) ?? null;
 }
 
 const later = (work) => async () => {
@@ -156,7 +156,7 @@ const REMEDIES = {
   mention: ({ name }) => button(string("mentionIt", name), () => mention(name)),
 };
 
-/** Name something in the word to the AI, which is searched with as well. */
+/** Name something in the instruction, which is searched with as well. */
 function mention(name) {
   const before = place.instruction;
   signal("instruction", [before, name].filter(Boolean).join(" "));
@@ -172,11 +172,11 @@ function showHints() {
 
 /** Offer what begins with the words typed so far, then what has a word that does, then what holds them. */
 function complete() {
-  const sought = byId("question").value.trim().toLowerCase();
+  const searchText = byId("question").value.trim().toLowerCase();
   const names = (one) => [nameOf(one), one.name, ...(one.aliases ?? [])].map((name) => name.toLowerCase());
-  const ways = [(name) => name.startsWith(sought), (name) => name.includes(` ${sought}`), (name) => name.includes(sought)];
+  const ways = [(name) => name.startsWith(searchText), (name) => name.includes(` ${searchText}`), (name) => name.includes(searchText)];
   const rank = (one) => ways.findIndex((way) => names(one).some(way));
-  state.items = sought ? subjects().map((one) => [rank(one), one]).filter(([found]) => found >= 0).sort(([one], [two]) => one - two).map(([, one]) => one).slice(0, SHOWN) : [];
+  state.items = searchText ? subjects().map((one) => [rank(one), one]).filter(([found]) => found >= 0).sort(([one], [two]) => one - two).map(([, one]) => one).slice(0, SHOWN) : [];
   state.chosen = -1;
   showCompletions();
 }

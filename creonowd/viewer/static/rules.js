@@ -12,8 +12,8 @@ const NEW = "";
 const CONFLICTS = new Set(["CONSTRAINT_CONFLICT", "CONSTRAINT_NOT_FOUND"]);
 let drafts = new Map();
 let loaded = { projectId: "", constraints: [], revision: "" };
-let wide = false;
-let sought = "";
+let isExpanded = false;
+let searchText = "";
 let added = 0; // how many new rules were added: the row of the next one is empty again
 let message = { text: () => "", tone: "" };
 
@@ -29,12 +29,12 @@ export async function loadRules() {
 
 /** Show the rules; a row that did not change stays as it is, with what is being typed in it. */
 export function showRules(box) {
-  const found = sought ? loaded.constraints.filter((one) => one.text.toLowerCase().includes(sought)) : loaded.constraints;
+  const found = searchText ? loaded.constraints.filter((one) => one.text.toLowerCase().includes(searchText)) : loaded.constraints;
   const deleted = [...drafts.keys()].filter((id) => id && !loaded.constraints.some((one) => one.id === id));
-  const shown = wide ? found : found.slice(0, SHOWN);
+  const shown = isExpanded ? found : found.slice(0, SHOWN);
   const parts = [
     loaded.constraints.length > 8 ? { key: "finder", render: () => finder(box) } : null,
-    ...shown.map((item, at) => ({ key: `rule:${item.id}`, sign: [item, at, theirs(item)], render: () => row(item, at) })),
+    ...shown.map((item, at) => ({ key: `rule:${item.id}`, sign: [item, at, savedText(item)], render: () => row(item, at) })),
     shown.length ? null : { key: "none", render: () => h("p", { class: "faint" }, string("noRules")) },
     shown.length < found.length ? { key: "all", sign: found.length, render: () => allButton(box, found.length) } : null,
     ...deleted.map((id) => ({ key: `deleted:${id}`, sign: drafts.get(id).text, render: () => deletedRow(id) })),
@@ -45,21 +45,21 @@ export function showRules(box) {
 }
 
 /** Return the text that a rule has elsewhere, if the author has typed over another one. */
-function theirs({ id, text }) {
+function savedText({ id, text }) {
   const draft = drafts.get(id);
   return draft && draft.from !== text ? text : null;
 }
 
 function finder(box) {
-  const field = h("input", { type: "search", id: "find-rule", value: sought, "aria-label": string("findRule"), placeholder: string("findRule"), oninput: () => {
-    sought = field.value.trim().toLowerCase();
+  const field = h("input", { type: "search", id: "find-rule", value: searchText, "aria-label": string("findRule"), placeholder: string("findRule"), oninput: () => {
+    searchText = field.value.trim().toLowerCase();
     showRules(box);
   } });
   return field;
 }
 
 const allButton = (box, count) => button(string("showAll", count), () => {
-  wide = true;
+  isExpanded = true;
   showRules(box);
 }, { class: "link" });
 
@@ -76,7 +76,7 @@ function row(item, at) {
   return h("form", { class: "item", onsubmit: submits(save) }, field, saveButton,
     button(string("remove"), () => remove(item), { class: "small", disabled: isLocked, "data-key": `delete:${item.id}`, "aria-label": `${string("remove")}: ${item.text}` }),
     isLocked ? h("p", { class: "faint" }, string("fromGraph")) : null,
-    theirs(item) === null ? null : h("p", { class: "theirs" }, string("nowIs", item.text), " ", button(string("takeTheirs"), () => discard(item.id), { class: "link" })));
+    savedText(item) === null ? null : h("p", { class: "theirs" }, string("nowIs", item.text), " ", button(string("takeTheirs"), () => discard(item.id), { class: "link" })));
 }
 
 /** Make the row of a text whose rule someone else has deleted; it can be added as a new one. */

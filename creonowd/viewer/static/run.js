@@ -1,4 +1,4 @@
-// The skill, the word that goes with it, and its run: the answer grows at the caret; then the author takes it, asks again or forgets it.
+// The skill, the author's instruction, and the run: the answer grows at the caret; then the author takes it, asks again or forgets it.
 
 import { byId, button, fill, h } from "./dom.js";
 import { compareFrom, inspection, refresh, untilIdle } from "./inspection.js";
@@ -103,7 +103,7 @@ function failureParts(error) {
     error.code.startsWith("AI_") ? button(string("openAi"), () => signal("drawer", "ai-box"), { class: "small" }) : null, shut)];
 }
 
-/** Say which rules the answer breaks, and which nobody could check. */
+/** Show which rules the answer breaks, and which nobody could check. */
 function verdict({ verdict: { violations, unchecked }, provider, usage }) {
   const rules = brokenRules();
   const read = usage.inputTokens === undefined ? "" : string("readFromCache", usage.cacheReadTokens ?? 0, usage.inputTokens);

@@ -108,8 +108,8 @@ function showPhoneState() {
   const box = byId("phone-state");
   box.hidden = !failure;
   if (!failure) return fill(box);
-  const said = isTooLarge() ? string("headlineTooLarge") : needsSelection() ? string("needsSelection") : errorText(failure);
-  return fill(box, h("span", {}, said), needsSelection() ? paragraphButton() : button(string("showWhat"), () => signal("pane", "sees"), { class: "small" }));
+  const reason = isTooLarge() ? string("headlineTooLarge") : needsSelection() ? string("needsSelection") : errorText(failure);
+  return fill(box, h("span", {}, reason), needsSelection() ? paragraphButton() : button(string("showWhat"), () => signal("pane", "sees"), { class: "small" }));
 }
 
 async function makeTree() {

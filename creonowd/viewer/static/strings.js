@@ -64,8 +64,8 @@ export const STRINGS = {
   showPiece: ["看这一段", "Show the piece"],
 
   manuscript: ["正文", "Manuscript"],
-  scratch: ["草稿副本：文件没有改动。", "Scratch copy: the file is not changed."],
-  scratchNew: ["草稿：还没有这个文件。", "A draft: there is no such file yet."],
+  draft: ["草稿：文件没有改动。", "A draft: the file is not changed."],
+  draftNew: ["草稿：还没有这个文件。", "A draft: there is no such file yet."],
   draftWaits: ["“{0}”的草稿还在，回到那里就能继续。", "Your draft of {0} waits there."],
   fileMovedOn: ["文件在别处改过；你看到的是自己的草稿。", "The file was changed elsewhere; this is your draft."],
   secretsMasked: ["{0} 处机密已涂黑。", plural("{0} secret is blacked out here.", "{0} secrets are blacked out here.")],

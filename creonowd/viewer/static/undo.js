@@ -9,7 +9,7 @@ const SHOWN_MS = 8000;
 const done = [];
 let timer = 0;
 
-/** Say what was done; with `undo` it can be undone, now or later. */
+/** Show a note of what was done; with `undo` it can be undone, now or later. */
 export function toast(text, undo) {
   const entry = undo ? { undo } : null;
   if (entry) done.push(entry);
