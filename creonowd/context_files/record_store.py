@@ -282,7 +282,7 @@ def recover(root: Path) -> None:
         try:
             plan, undone = _read_plan(staging / _PLAN), _read_plan(staging / _UNDONE)
         except DaemonError as error:
-            log.warning("context_files_import_left_alone", reason=error.code)
+            log.warning("context_files_import_unreadable", reason=error.code)
             continue
         if undone is not None:
             _undo(root, staging, undone)
@@ -351,7 +351,7 @@ def _planned_rounds(root: Path, staging: Path, plan: ImportPlan) -> NewRounds | 
         return None
     lines = plain_folder(staging).read(_NEW_ROUNDS)
     if journal.has_other_entries(_journal_of(root, plan), plan.rounds_at, lines):
-        log.warning("context_files_rounds_left_alone")
+        log.warning("context_files_rounds_conflict")
         return None
     return NewRounds(plan.rounds_at, lines)
 

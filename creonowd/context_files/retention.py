@@ -127,7 +127,7 @@ async def maintain_once(files: ContextFiles, *, clean: bool) -> None:
         if clean:
             await files.run(_prune_all, files)
     except (DaemonError, OSError) as error:
-        log.warning("context_files_not_maintained", reason=type(error).__name__)
+        log.warning("context_files_maintenance_failed", reason=type(error).__name__)
 
 
 def stored_files(conversations: Iterable[ConversationFolder]) -> list[StoredFile]:

@@ -214,4 +214,4 @@ async def _sweep(files: ContextFiles, user_data: Path, now_ms: int) -> None:
         await files.run(sweep_user_data, user_data, now_ms)
         await files.run(files.store.recover)
     except (DaemonError, OSError) as error:
-        log.warning("leftovers_not_swept", reason=type(error).__name__)
+        log.warning("user_data_sweep_failed", reason=type(error).__name__)

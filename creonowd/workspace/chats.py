@@ -444,7 +444,7 @@ def _load_index(root: Path) -> dict[str, IndexedChat] | None:
     except stored_files.DamagedFileError:
         return None
     except DaemonError as error:
-        log.warning("conversation_index_unused", code=error.code)
+        log.warning("conversation_index_not_read", code=error.code)
         found = None
     return {item.entry.id: item for item in found.items} if found else {}
 

@@ -381,7 +381,7 @@ class _Follower:
         try:
             return RustNotify(places, False, False, 0, not self._per_folder, True)
         except (OSError, RuntimeError) as error:
-            log.warning("context_watch_without_notices", error=type(error).__name__)
+            log.warning("context_watch_polling", error=type(error).__name__)
             return _Pulse()
 
     def _paths(self, notices: Notices | str) -> frozenset[str] | None:
