@@ -567,7 +567,7 @@ class WarningCode(StrEnum):
     CONTEXT_BUDGET_CLAMPED = "CONTEXT_BUDGET_CLAMPED"
     """The window has room for more than 64 000 tokens; a prompt has no more than that.
 
-    Nothing; more text makes answers worse and dearer.
+    Nothing; more text makes answers worse and more expensive.
     """
     CONTEXT_WINDOW_REDUCED = "CONTEXT_WINDOW_REDUCED"
     """The model's server gives it a smaller window than the budget assumes; the prompt was made to
@@ -582,7 +582,7 @@ class WarningCode(StrEnum):
     Shorten the rules, mark characters `inject: mentioned`, or raise the share of Rules.
     """
     CONTEXT_MINIMUM_UNMET = "CONTEXT_MINIMUM_UNMET"
-    """A layer got fewer tokens than it is promised, because what stands before it took the room.
+    """A layer got fewer tokens than its minimum, because what stands before it took the room.
 
     Raise the budget, or shorten what stands before.
     """

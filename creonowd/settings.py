@@ -134,7 +134,10 @@ class Settings(Model, forbid_unknown_fields=True):
     ] = False
     e2e: Annotated[bool, Meta(description="run under an end-to-end harness")] = False
     deterministic: Annotated[
-        bool, Meta(description="count ids and clock instead of rolling them; for harnesses")
+        bool,
+        Meta(
+            description="use counted ids and a stepping clock instead of random ids and the real time; for test harnesses"
+        ),
     ] = False
     warm_up: Annotated[
         bool, Meta(description="load the tokenizer soon after the start, not when first needed")
@@ -270,7 +273,10 @@ class Settings(Model, forbid_unknown_fields=True):
         Meta(description="AI back ends by name; `creonowd ai add` makes them", max_length=64),
     ] = msgspec.field(default_factory=dict)
     ai_backend: Annotated[
-        str, Meta(description="which of the back ends answers; else aiProvider and its kin say")
+        str,
+        Meta(
+            description="which of the back ends answers; else aiProvider and the settings beside it"
+        ),
     ] = ""
     ai_provider: Annotated[ProviderName, Meta(description="who answers ai:skill:run")] = "fake"
     ai_model: Annotated[str, Meta(description="its model; else the budget profile's")] = ""

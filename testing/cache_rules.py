@@ -36,7 +36,7 @@ MOST_BREAK_POINTS = 80
 class Request(NamedTuple):
     """The tokens of a prompt, where its blocks end, and when it is sent, in seconds.
 
-    `marked` are the ends that the provider is told of; without any, all of them are.
+    `marked` are the block ends that are marked for caching; without any, all ends are.
     """
 
     tokens: tuple[int, ...]
@@ -46,7 +46,7 @@ class Request(NamedTuple):
 
     @property
     def marks(self) -> tuple[int, ...]:
-        """The ends that the provider is told of."""
+        """The block ends that are marked for caching."""
         return self.marked or self.ends
 
 

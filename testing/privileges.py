@@ -1,4 +1,4 @@
-"""What the system lets a test do, and being someone who may less; the tests may well be run by root."""
+"""What the system allows a test, and running a block with fewer rights: tests may run as root."""
 
 import contextlib
 import os

@@ -122,7 +122,7 @@ Server = TypeVar("Server", bound=ModelServer)
 
 @contextlib.asynccontextmanager
 async def open_model_server() -> AsyncGenerator[ModelServer]:
-    """Open a server that sends what it is told to."""
+    """Open a server that sends the replies it is given."""
     async with open_server(ModelServer()) as server:
         yield server
 
@@ -217,7 +217,7 @@ class ScriptedFake:
 
 
 class ScriptedOpenAI:
-    """Chat completions, as OpenAI and its kin stream them."""
+    """Chat completions, as OpenAI and servers like it stream them."""
 
     usage = USAGE
     stops: tuple[Stop, ...] = tuple(Stop)

@@ -1,4 +1,4 @@
-"""`context:budget:*` and `tokens:*` — how many tokens each layer may have, and a text has."""
+"""`context:budget:*` and `tokens:*` — read and change what each layer may have; count a text."""
 
 from collections.abc import Callable
 

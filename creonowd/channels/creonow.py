@@ -215,7 +215,7 @@ class InjectSet(Result):
 
 
 async def set_inject(session: Session, params: SetInject) -> InjectSet:
-    """Write into the front matter of a card or a note when it enters prompts; all else stays."""
+    """Set `inject` in the front matter of a card or a note; the rest of the file stays as it is."""
     project = await session.projects.find(params.project_id)
     before: list[Inject | None] = []
 

@@ -254,27 +254,29 @@ def view(result: Reply, budget: Reply, *, colour: bool = False, chinese: bool = 
 def differences(before: StoredAssembly | None, result: Reply, *, chinese: bool = False) -> str:
     """Return what changed in the prompt since the last call, line by line."""
     if before is None:
-        return _FIRST.text(chinese=chinese) + "\n"
+        return _NO_EARLIER_CALL.text(chinese=chinese) + "\n"
     if before.prompt_hash == result["promptHash"]:
-        return _SAME.format(result["tokenCount"]).text(chinese=chinese) + "\n"
+        return _UNCHANGED.format(result["tokenCount"]).text(chinese=chinese) + "\n"
     changed = difflib.unified_diff(
         before.prompt.splitlines(),
         result["prompt"].splitlines(),
-        _LAST.format(before.token_count).text(chinese=chinese),
-        _NOW.format(result["tokenCount"]).text(chinese=chinese),
+        _LAST_TIME.format(before.token_count).text(chinese=chinese),
+        _THIS_TIME.format(result["tokenCount"]).text(chinese=chinese),
         lineterm="",
         n=1,
     )
     return "\n".join(changed) + "\n"
 
 
-_FIRST = Wording("There is no earlier call to compare with.", "没有可供比较的上一次调用。")
-_SAME = Wording(
+_NO_EARLIER_CALL = Wording(
+    "There is no earlier call to compare with.", "没有可供比较的上一次调用。"
+)
+_UNCHANGED = Wording(
     "The prompt is the same as last time ({} tokens).", "提示词与上次相同（{} tokens）。"
 )
-_LAST = Wording("last ({} tokens)", "上次（{} tokens）")
-_NOW = Wording("now ({} tokens)", "本次（{} tokens）")
-_OFFERED = Wording("of {} offered, {} promised{}", "候选 {}，保障 {}{}")
+_LAST_TIME = Wording("last ({} tokens)", "上次（{} tokens）")
+_THIS_TIME = Wording("now ({} tokens)", "本次（{} tokens）")
+_AVAILABLE = Wording("of {} available, minimum {}{}", "候选 {}，至少 {}{}")
 LAYERS = {
     Layer.RULES: Wording("rules", "规则"),
     Layer.SETTINGS: Wording("settings", "设定"),
@@ -283,9 +285,9 @@ LAYERS = {
 }
 _TEMPLATE = Wording("template", "固定")
 _TOTAL = Wording("total", "合计")
-_CUT = Wording("  cut", "  有删减")
+_COLUMN_CUT = Wording("  cut", "  有删减")
 _NOT_OWN = Wording("{}, not the model's own", "{}，并非该模型自己的")
-_OF = Wording("of {} ({})", "上限 {}（{}）")
+_LIMIT = Wording("of {} ({})", "上限 {}（{}）")
 _TAKEN_OUT = Wording("{} × {} taken out of {}", "{} × {} 已从 {} 中隐去")
 
 
@@ -299,7 +301,7 @@ def _bars(result: Reply, budget: Reply, *, chinese: bool) -> Iterator[str]:
         for layer in Layer
     ]
     rows.append((_TEMPLATE, result["fixedTokens"], Wording("", "")))
-    rows.append((_TOTAL, result["tokenCount"], _OF.format(total, tokenizer)))
+    rows.append((_TOTAL, result["tokenCount"], _LIMIT.format(total, tokenizer)))
     names = [name.text(chinese=chinese) for name, _, _ in rows]
     widest = max(map(width, names))
     for name, (_, tokens, note) in zip(names, rows, strict=True):
@@ -310,8 +312,8 @@ def _bars(result: Reply, budget: Reply, *, chinese: bool) -> Iterator[str]:
 def _offer(result: Reply, budget: Reply, layer: Layer) -> Wording:
     wanted = result["budget"]["estimate"][f"{layer}Tokens"]
     minimum = budget["layers"][layer]["minimumTokens"]
-    cut = _CUT if result["layers"][layer]["truncated"] else Wording("", "")
-    return _OFFERED.format(f"{wanted:>6}", f"{minimum:>5}", cut)
+    cut = _COLUMN_CUT if result["layers"][layer]["truncated"] else Wording("", "")
+    return _AVAILABLE.format(f"{wanted:>6}", f"{minimum:>5}", cut)
 
 
 def _bar(tokens: int, total: int) -> str:

@@ -50,32 +50,32 @@ MOST_FILES = 10_000
 OWN_FOLDERS = ("cache", "conversations", "summaries")
 SKILLS = f"{TREE}/skills/"
 
-ASKED = "asked"
-ROOM = "room"
-CHOSEN = "chosen"
-PROGRAM = "program"
-EMPTY = "empty"
-UNREAD = "unread"
+WHEN_ASKED = "asked"
+WHEN_ROOM = "room"
+WHEN_CHOSEN = "chosen"
+WHEN_PROGRAM = "program"
+WHEN_EMPTY = "empty"
+WHEN_UNREAD = "unread"
 
-_WHEN = {
+_WHEN_TEXTS = {
     Inject.ALWAYS: Wording("always", "始终"),
     Inject.MENTIONED: Wording("when mentioned", "提到时"),
     Inject.MANUAL: Wording("by hand", "手动"),
     Inject.NEVER: Wording("never", "从不"),
-    ASKED: Wording("if the skill asks", "技能要求时"),
-    ROOM: Wording("while there is room", "有空位时"),
-    CHOSEN: Wording("when it is run", "运行时"),
-    PROGRAM: Wording("for the program", "供程序使用"),
-    EMPTY: Wording("nothing to send", "没有内容"),
-    UNREAD: Wording("nothing reads it", "不会被读取"),
+    WHEN_ASKED: Wording("if the skill asks", "技能要求时"),
+    WHEN_ROOM: Wording("while there is room", "有空位时"),
+    WHEN_CHOSEN: Wording("when it is run", "运行时"),
+    WHEN_PROGRAM: Wording("for the program", "供程序使用"),
+    WHEN_EMPTY: Wording("nothing to send", "没有内容"),
+    WHEN_UNREAD: Wording("nothing reads it", "不会被读取"),
 }
 _WHEN_OF_SOURCE = {
     "rules": Inject.ALWAYS,
     "constraints": Inject.ALWAYS,
-    "settings": ROOM,
-    "outline": ASKED,
-    "threads": ASKED,
-    "memory": ASKED,
+    "settings": WHEN_ROOM,
+    "outline": WHEN_ASKED,
+    "threads": WHEN_ASKED,
+    "memory": WHEN_ASKED,
 }
 
 
@@ -210,14 +210,14 @@ def _time_of_use(path: str, fragment: Fragment | None, injected: dict[str, Injec
     if fragment is not None and fragment.excluded is not None:
         return Inject.NEVER
     if path in injected:
-        return injected[path] if fragment or injected[path] is Inject.NEVER else EMPTY
+        return injected[path] if fragment or injected[path] is Inject.NEVER else WHEN_EMPTY
     if fragment is not None:
         return _WHEN_OF_SOURCE[fragment.source]
     if path.startswith(SKILLS):
-        return CHOSEN if slug_of(path.removeprefix(SKILLS)) else UNREAD
+        return WHEN_CHOSEN if slug_of(path.removeprefix(SKILLS)) else WHEN_UNREAD
     if path in {STORY_FILE, PROJECT_FILE}:
-        return PROGRAM
-    return EMPTY if _is_read(path) else UNREAD
+        return WHEN_PROGRAM
+    return WHEN_EMPTY if _is_read(path) else WHEN_UNREAD
 
 
 def _is_read(path: str) -> bool:
@@ -292,7 +292,7 @@ def _lines(
 
 def _row(use: FileUse, *, broken: bool, chinese: bool) -> tuple[str, str, str, str, str]:
     layer = "–" if use.layer is None else LAYERS[use.layer].text(chinese=chinese)
-    when = "–" if broken and use.layer is None else _WHEN[use.when].text(chinese=chinese)
+    when = "–" if broken and use.layer is None else _WHEN_TEXTS[use.when].text(chinese=chinese)
     tokens = f"{use.tokens} tokens" if use.pieces else ""
     notes = [
         wording.format(value).text(chinese=chinese)

@@ -32,7 +32,7 @@ PATIENCE_SECONDS = 1.0
 REDRAW_SECONDS = 0.2
 BAR = 20
 
-# The names that channels have for the work that is done, and for all of it.
+# Fields of a `$/progress` value: how much is done, and how much there is in all.
 _COUNTS = (("done", "of"), ("done", "documents"), ("bytes", "totalBytes"))
 _CLEAR = "\x1b[2K\r"
 

@@ -172,7 +172,7 @@ def _report_lines(findings: list[Finding], *, chinese: bool, colour: bool) -> It
                 yield _finding_line(finding, chinese=chinese, colour=colour)
     fine = [finding.part for finding in findings if finding.state == OK]
     if fine:
-        summary = _FINE.format(len(fine), ", ".join(fine)).text(chinese=chinese)
+        summary = _FINE_PARTS.format(len(fine), ", ".join(fine)).text(chinese=chinese)
         yield f"{paint(OK, colour=colour)} {summary}\n"
 
 
@@ -189,7 +189,7 @@ def paint(state: str, *, colour: bool) -> str:
     return f"\x1b[{code}m{sign}\x1b[0m" if colour else sign
 
 
-_FINE = Wording("{} parts are fine: {}", "{} 项正常：{}")
+_FINE_PARTS = Wording("{} parts are fine: {}", "{} 项正常：{}")
 
 
 def _setting_line(report: settings.SettingReport) -> str:
@@ -629,10 +629,12 @@ def _history_problem(path: Path) -> Wording | None:
     damaged = _DAMAGED_LINES.format(lines.damaged) if lines.damaged else None
     if not lines.torn:
         return damaged
-    torn = Wording("its last line is torn", "末行残缺")
+    incomplete = Wording("its last line is incomplete", "末行残缺")
     if damaged is None:
-        return torn
-    return Wording(f"{damaged.english}, {torn.english}", f"{damaged.chinese}，{torn.chinese}")
+        return incomplete
+    return Wording(
+        f"{damaged.english}, {incomplete.english}", f"{damaged.chinese}，{incomplete.chinese}"
+    )
 
 
 def _runs_problem(path: Path) -> Wording | None:
@@ -774,14 +776,14 @@ def _thread_findings(root: Path, story: Story) -> Iterator[Finding]:
         )
 
 
-_SETTLE = Wording(
+_ORDER_REMEDY = Wording(
     f"Name them in {STORY_FILE}, or give each an `order` in its front matter.",
     f"请在 {STORY_FILE} 中列出它们，或在各自的文件头写明 order。",
 )
 _DOUBTS = {
     DoubtKind.SAME_PLACE: (
         Wording("these have the same number, so their names decide", "序号相同，按名称排列"),
-        _SETTLE,
+        _ORDER_REMEDY,
     ),
     DoubtKind.NO_NUMBER: (
         Wording(
@@ -789,8 +791,8 @@ _DOUBTS = {
             "其他文档有序号而它们没有，故排在最后",
         ),
         Wording(
-            f"{_SETTLE.english} Notes belong under `outside`.",
-            f"{_SETTLE.chinese}笔记请列入 outside。",
+            f"{_ORDER_REMEDY.english} Notes belong under `outside`.",
+            f"{_ORDER_REMEDY.chinese}笔记请列入 outside。",
         ),
     ),
     DoubtKind.NO_MATCH: (

@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _show_more_addresses(user_data: Path, shown: dict[str, str]) -> None:
     """Print a new address for each line that is entered: an address works only once."""
-    # Not through `sys.stdin`: Python takes its lock to end, and a thread that waits there holds it.
+    # Not `sys.stdin`: a thread that waits for a line holds its lock, and Python needs that lock to exit.
     while os.read(sys.stdin.fileno(), LINE_BYTES):
         try:
             with connect(user_data) as client:

@@ -282,19 +282,19 @@ def _confidence(decision: Decision) -> float:
     return 1.0 if confidence is None else confidence
 
 
-IS_IN = Wording("{0} is in the prompt.", "提示里有{0}。")
-IS_SHORTENED = Wording("A part of {0} is in the prompt.", "提示里有{0}的一部分。")
-IS_NOWHERE = Wording("{0} stands nowhere in your project.", "你的项目里没有{0}。")
+IN_PROMPT = Wording("{0} is in the prompt.", "提示里有{0}。")
+PARTLY_IN_PROMPT = Wording("A part of {0} is in the prompt.", "提示里有{0}的一部分。")
+NOT_IN_PROJECT = Wording("{0} stands nowhere in your project.", "你的项目里没有{0}。")
 RANKED = Wording(
     "{0} is left out: it is number {1} of {2}, and only {3} had room.",
     "没带上{0}：它排第 {1}（共 {2}），只放得下 {3} 个。",
 )
-RANKED_IN_VAIN = Wording(
+RANKED_NONE_FIT = Wording(
     "{0} is left out: it is number {1} of {2}, and none of them had room.",
     "没带上{0}：它排第 {1}（共 {2}），一个也放不下。",
 )
-ONE_MORE_WOULD_DO = Wording(" One more token would do.", "再多 1 个 token 就放得下。")
-MORE_WOULD_DO = Wording(" {:,} more tokens would do.", "再多 {:,} 个 token 就放得下。")
+ONE_TOKEN_MISSING = Wording(" One more token would do.", "再多 1 个 token 就放得下。")
+TOKENS_MISSING = Wording(" {:,} more tokens would do.", "再多 {:,} 个 token 就放得下。")
 NO_ROOM = Wording("{0} is left out: there was no room.", "没带上{0}：放不下。")
 FAULT = Wording(
     "{0} was never considered: its file cannot be used{1}.", "从未考虑{0}：它的文件无法使用{1}。"

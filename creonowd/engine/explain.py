@@ -20,14 +20,14 @@ from creonowd.context.explanation import (
     AT_LINE,
     CAUSE_SENTENCES,
     FAULT,
-    IS_IN,
-    IS_NOWHERE,
-    IS_SHORTENED,
-    MORE_WOULD_DO,
+    IN_PROMPT,
+    NOT_IN_PROJECT,
     NOT_NAMED,
-    ONE_MORE_WOULD_DO,
+    ONE_TOKEN_MISSING,
+    PARTLY_IN_PROMPT,
     RANKED,
-    RANKED_IN_VAIN,
+    RANKED_NONE_FIT,
+    TOKENS_MISSING,
     TOO_LARGE,
     Cause,
     ExplainVerdict,
@@ -353,7 +353,7 @@ class _Inquiry:
             verdict=ExplainVerdict.IN,
             kind=SubjectKind.WORDS,
             name=self._visible(about),
-            sentence=self._say(IS_IN, _quoted_name(self._visible(about))),
+            sentence=self._say(IN_PROMPT, _quoted_name(self._visible(about))),
             remedies=[],
             source_ref=ref,
             quote=_excerpt(self._prompt.text, start, end),
@@ -395,7 +395,7 @@ class _Inquiry:
             is_cut = evidence.action is Action.TRIMMED
             return SubjectAnswer(
                 **fields,
-                sentence=self._say(IS_SHORTENED if is_cut else IS_IN, shown),
+                sentence=self._say(PARTLY_IN_PROMPT if is_cut else IN_PROMPT, shown),
                 remedies=self._whole_remedies(decision) if is_cut else [],
                 trimmed=is_cut,
                 places=self._places((s.start, s.end) for s in spans),
@@ -411,12 +411,12 @@ class _Inquiry:
         line = subject.line if fault is not None and subject is not None else None
         sentence = self._sentence(cause, shown, line)
         if rank is not None and cause is Cause.OVER_BUDGET:
-            ranked_wording = RANKED if taken else RANKED_IN_VAIN
+            ranked_wording = RANKED if taken else RANKED_NONE_FIT
             sentence = self._say(ranked_wording, shown, rank, len(ranked), len(taken))
         elif evidence.rule in _RULE_SENTENCES:
             sentence = self._say(_RULE_SENTENCES[evidence.rule], shown)
         if missing is not None:
-            sentence += self._say(ONE_MORE_WOULD_DO if missing == 1 else MORE_WOULD_DO, missing)
+            sentence += self._say(ONE_TOKEN_MISSING if missing == 1 else TOKENS_MISSING, missing)
         return SubjectAnswer(
             **fields,
             sentence=sentence,
@@ -530,7 +530,7 @@ class _Inquiry:
             answer = self._decision_answer(best, SubjectKind.CHAPTER, name)
             whole = answer.verdict is ExplainVerdict.IN and self._is_whole(path, considered)
             if answer.verdict is ExplainVerdict.IN and not whole:
-                sentence = self._say(IS_SHORTENED, self._visible(name))
+                sentence = self._say(PARTLY_IN_PROMPT, self._visible(name))
                 return replace(answer, trimmed=True, sentence=sentence)
             return answer
         text = self._texts.get(path)
@@ -690,7 +690,7 @@ class _Inquiry:
             verdict=ExplainVerdict.NOT_IN_PROJECT,
             kind=SubjectKind.WORDS,
             name=name,
-            sentence=self._say(IS_NOWHERE, _quoted_name(name)),
+            sentence=self._say(NOT_IN_PROJECT, _quoted_name(name)),
             remedies=[Remedy(do=RemedyKind.WRITE_DOWN, name=name)],
         )
 
@@ -777,7 +777,7 @@ class _Inquiry:
 
 
 def _is_signed(subject: Subject, name: str) -> bool:
-    """Return whether a file with a fault has this name in a header that cannot be read as a whole."""
+    """Return whether a file whose front matter is faulty has a `name:` line with this name."""
     if subject.problem is None:
         return False
     return any(plain(found) == name for found in _SIGNED.findall(subject.text))

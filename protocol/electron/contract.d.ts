@@ -4770,7 +4770,7 @@ export type WarningCode =
   /**
    * The window has room for more than 64 000 tokens; a prompt has no more than that.
    *
-   * Nothing; more text makes answers worse and dearer.
+   * Nothing; more text makes answers worse and more expensive.
    */
   | "CONTEXT_BUDGET_CLAMPED"
   /**
@@ -4792,7 +4792,7 @@ export type WarningCode =
    */
   | "CONTEXT_CURSOR_CLAMPED"
   /**
-   * A layer got fewer tokens than it is promised, because what stands before it took the room.
+   * A layer got fewer tokens than its minimum, because what stands before it took the room.
    *
    * Raise the budget, or shorten what stands before.
    */
@@ -5151,7 +5151,7 @@ export interface Channels {
   "context:creonow:conversations:save": { request: SaveConversation; result: SavedConversation };
   /** Make the missing parts of the tree; nothing that exists is changed. */
   "context:creonow:ensure": { request: ProjectId; result: Ensured };
-  /** Write into the front matter of a card or a note when it enters prompts; all else stays. */
+  /** Set `inject` in the front matter of a card or a note; the rest of the file stays as it is. */
   "context:creonow:inject:set": { request: SetInject; result: InjectSet };
   /** Read all files of `.creonow/rules`, redacted. */
   "context:creonow:rules:get": { request: ProjectId; result: Rules };

@@ -180,7 +180,7 @@ function moveTotal(tokens) {
 
 const layersNow = () => whatIfProfile().layers ?? profile.layers;
 
-/** Give one part more room at the cost of its neighbour: its share, and what it is promised at least. */
+/** Give one part more room at the cost of its neighbour: its share and its minimum. */
 function moveEdge(left, right, by) {
   const total = inspection.shown.result.totals.budgetTokens;
   const layers = structuredClone(layersNow());

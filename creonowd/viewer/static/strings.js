@@ -179,7 +179,7 @@ export const STRINGS = {
   nor: ["，也看不到", ", nor "],
   comma: ["、", ", "],
   moreNotices: ["还有 {0} 条提醒", plural("{0} more notice", "{0} more notices")],
-  minimumUnmet: ["{0}只得到 {1} 个 token，应有 {2} 个。", "{0}: {1} tokens, of {2} that are promised."],
+  minimumUnmet: ["{0}只得到 {1} 个 token，应有 {2} 个。", "{0}: {1} tokens; the minimum is {2}."],
   fullStop: ["。", "."],
   headlineAll: ["光标之前写下的都看得到。", "Nothing written before the cursor is missing."],
   headlineParts: ["之前的每一章都至少带上了片段或提要。", "Every chapter before is there, at least in part or in summary."],
