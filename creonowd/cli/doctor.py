@@ -31,6 +31,7 @@ from creonowd.context.story import DoubtKind, Story
 from creonowd.context_files import record_store
 from creonowd.context_files.search import find_ripgrep
 from creonowd.daemon import endpoint
+from creonowd.engine.health import INSTALL_AGAIN, SMALLER_PROJECT
 from creonowd.errors import (
     WARNINGS,
     DaemonError,
@@ -264,11 +265,7 @@ def _check_tokenizer_tables(user_data: Path) -> Iterator[Finding]:
             (load_costs if name in BOUNDS else verify)(name, tables)
             yield Finding(part=name, state=OK, found=Wording("the table is whole", "词表完好"))
         except TableError as error:
-            remedy = Wording(
-                "Install creonowd again; until then prompts hold less than they could.",
-                "请重新安装 creonowd；在此之前提示词会比本可容纳的短。",
-            )
-            yield Finding(part=name, state=BAD, found=error.wording, remedy=remedy)
+            yield Finding(part=name, state=BAD, found=error.wording, remedy=INSTALL_AGAIN)
     yield from _own_tables(user_data)
 
 
@@ -702,19 +699,13 @@ def _bounds_findings(root: Path) -> Iterator[Finding]:
         assert caution.wording is not None
         part = caution.source_ref or "documents"
         found = Wording(*(_without_path(caution.source_ref, text) for text in caution.wording))
-        yield Finding(part=part, state=NOTE, found=found, remedy=_OWN_FOLDER)
+        yield Finding(part=part, state=NOTE, found=found, remedy=SMALLER_PROJECT)
     if unwatched_folders(take_snapshot(root)):
         found = Wording(
             "only the {} folders nearest to the top are watched", "仅监视最靠近顶层的 {} 个文件夹"
         )
         found = found.format(MAX_FOLDERS)
-        yield Finding(part="watching", state=NOTE, found=found, remedy=_OWN_FOLDER)
-
-
-_OWN_FOLDER = Wording(
-    "Make the novel's own folder the project, and shorten the ignore file.",
-    "请以小说自身的文件夹作为项目，并精简忽略规则文件。",
-)
+        yield Finding(part="watching", state=NOTE, found=found, remedy=SMALLER_PROJECT)
 
 
 def _story_findings(root: Path) -> Iterator[Finding]:

@@ -41,8 +41,12 @@ class Troubles:
             "projects": lambda: _unreadable_projects(projects.set_aside),
             "budgets": lambda: _unreadable_budgets(budgets.set_aside()),
             "tokenizer": lambda: _unusable_tokenizers(tokenizers.problems()),
-            "sources": lambda: _failing_sources(hosts.paused_sources()),
-            "retrieval": lambda: _unindexed_projects(indexes.problems()),
+            "sources": lambda: _failing_parts(
+                hosts.paused_sources(), _FAILING_SOURCES, _SOURCE_REMEDY
+            ),
+            "retrieval": lambda: _failing_parts(
+                indexes.problems(), _UNINDEXED_PROJECTS, _INDEX_REMEDY
+            ),
             "documents": lambda: _projects_cut_short(indexes.left_out(), redactor.redact_name),
             "watching": lambda: _projects_watched_in_part(watcher.projects_over_limit()),
         }
@@ -90,11 +94,11 @@ def _unusable_tokenizers(problems: dict[str, Wording]) -> Trouble | None:
             f"{'; '.join(one.english for one in problems.values())}; bytes are counted instead",
             f"{'；'.join(one.chinese for one in problems.values())}；改按字节计数",
         ),
-        remedy=_OWN_TABLE if problems.keys().isdisjoint(KNOWN) else _INSTALL_AGAIN,
+        remedy=_OWN_TABLE if problems.keys().isdisjoint(KNOWN) else INSTALL_AGAIN,
     )
 
 
-_INSTALL_AGAIN = Wording(
+INSTALL_AGAIN = Wording(
     "Install creonowd again; until then prompts hold less than they could.",
     "请重新安装 creonowd；在此之前提示词会比本可容纳的短。",
 )
@@ -104,36 +108,29 @@ _OWN_TABLE = Wording(
 )
 
 
-def _failing_sources(sources: dict[str, str]) -> Trouble | None:
-    if not sources:
+def _failing_parts(names: dict[str, str], reason: Wording, remedy: Wording) -> Trouble | None:
+    """Return the trouble of parts that fail, each with why; `reason` has a place for their names."""
+    if not names:
         return None
-    names = ", ".join(f"{name} ({reason})" for name, reason in sorted(sources.items()))
-    return Trouble(
-        reason=Wording(
-            f"host sources failed repeatedly and are not asked for a while: {names}",
-            f"宿主数据源屡次出错，暂不询问：{names}",
-        ),
-        remedy=Wording(
-            "Look into the host that offers them; they are tried again by themselves.",
-            "请检查提供它们的宿主；稍后会自动重试。",
-        ),
-    )
+    listed = ", ".join(f"{name} ({error})" for name, error in sorted(names.items()))
+    return Trouble(reason=reason.format(listed), remedy=remedy)
 
 
-def _unindexed_projects(problems: dict[str, str]) -> Trouble | None:
-    if not problems:
-        return None
-    names = ", ".join(f"{project} ({error})" for project, error in sorted(problems.items()))
-    return Trouble(
-        reason=Wording(
-            f"passages of these projects cannot be indexed: {names}",
-            f"以下项目无法建立索引：{names}",
-        ),
-        remedy=Wording(
-            "Check that user data can be written and has space; it is tried again with each use.",
-            "请检查用户数据可写且有空间；每次使用时会重试。",
-        ),
-    )
+_FAILING_SOURCES = Wording(
+    "host sources failed repeatedly and are not asked for a while: {}",
+    "宿主数据源屡次出错，暂不询问：{}",
+)
+_SOURCE_REMEDY = Wording(
+    "Look into the host that offers them; they are tried again by themselves.",
+    "请检查提供它们的宿主；稍后会自动重试。",
+)
+_UNINDEXED_PROJECTS = Wording(
+    "passages of these projects cannot be indexed: {}", "以下项目无法建立索引：{}"
+)
+_INDEX_REMEDY = Wording(
+    "Check that user data can be written and has space; it is tried again with each use.",
+    "请检查用户数据可写且有空间；每次使用时会重试。",
+)
 
 
 def _projects_cut_short(
@@ -152,11 +149,14 @@ def _projects_cut_short(
             " ".join(f"{project}: {text.english}" for project, text in texts),
             "".join(f"{project}：{text.chinese}" for project, text in texts),
         ),
-        remedy=Wording(
-            "Make the novel's own folder the project, and shorten the ignore file.",
-            "请以小说自身的文件夹作为项目，并精简忽略规则文件。",
-        ),
+        remedy=SMALLER_PROJECT,
     )
+
+
+SMALLER_PROJECT = Wording(
+    "Make the novel's own folder the project, and shorten the ignore file.",
+    "请以小说自身的文件夹作为项目，并精简忽略规则文件。",
+)
 
 
 def _projects_watched_in_part(projects: list[str]) -> Trouble | None:
