@@ -1,6 +1,6 @@
 """The provider for Anthropic's messages."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from typing import TYPE_CHECKING, Any
 
 from creonowd.providers import sdk
@@ -16,7 +16,7 @@ from creonowd.providers.provider import (
     Usage,
     usage_from,
 )
-from creonowd.providers.sdk import Address, SdkClient
+from creonowd.providers.sdk import SdkProvider
 
 if TYPE_CHECKING:
     from anthropic.types import RawMessageStreamEvent
@@ -33,28 +33,50 @@ _COUNTS = {
 }
 
 
-class AnthropicMessages:
+class AnthropicMessages(SdkProvider):
     """Streams messages; its connections are kept between calls."""
 
     name = "anthropic"
-    judges = True
 
-    def __init__(self, address: Address) -> None:
-        self._address = address
-        self._sdk = SdkClient(self.name, address, _client)
-
-    async def answer(self, call: Call, on_text: OnText) -> Answer:
-        """Stream one message."""
-        return await self._sdk.stream(
-            call,
-            _unknown_parameters(call.sampling),
-            lambda client, asked: client.messages.create(**self._body(asked)),
-            lambda stream: _read(stream, on_text),
+    def _make_client(self, library: Any) -> Any:
+        address = self._address
+        return library.AsyncAnthropic(
+            api_key=address.key,
+            base_url=address.url or OWN_URL,
+            max_retries=0,
+            timeout=sdk.timeout(address),
+            http_client=sdk.http_client(library, address, anthropic_version=FORMAT),
+            open_telemetry=False,
         )
 
-    async def close(self) -> None:
-        """Close the connections to the provider."""
-        await self._sdk.close()
+    def _unknown_parameters(self, call: Call) -> set[str]:
+        """Return what no model of Anthropic's takes: a temperature over 1, or `top_p` beside one."""
+        if call.sampling.temperature is None:
+            return set()
+        return {"temperature"} if call.sampling.temperature > 1 else {"top_p"}
+
+    def _create(self, client: Any, call: Call) -> Awaitable[Any]:
+        return client.messages.create(**self._body(call))
+
+    async def _read(
+        self, stream: "AsyncIterator[RawMessageStreamEvent]", on_text: OnText
+    ) -> Answer:
+        text = StreamedText(self.name, on_text)
+        counts: dict[str, int] = {}
+        stop: Stop | None = None
+        ended = False
+        async for event in stream:
+            if event.type == "message_start":
+                _update_counts(counts, event.message.usage)
+            elif event.type == "content_block_delta" and event.delta.type == "text_delta":
+                text.add(event.delta.text)
+            elif event.type == "message_delta":
+                _update_counts(counts, event.usage)
+                stop = _STOPS.get(event.delta.stop_reason or "", Stop.END)
+            ended = ended or event.type == "message_stop"
+        if stop is None or not ended:
+            raise sdk.answer_cut_off(self.name)
+        return Answer(text=text.finish(), stop=stop, usage=_usage(counts))
 
     def _body(self, call: Call) -> dict[str, Any]:
         marks = self._address.prompt_cache and call.mark_prefix
@@ -81,13 +103,6 @@ def _block(block: Block, *, marks: bool) -> dict[str, Any]:
     return text
 
 
-def _unknown_parameters(sampling: Sampling) -> set[str]:
-    """Return what no model of Anthropic's takes: a temperature over 1, or `top_p` beside one."""
-    if sampling.temperature is None:
-        return set()
-    return {"temperature"} if sampling.temperature > 1 else {"top_p"}
-
-
 def _sampling(sampling: Sampling) -> dict[str, Any]:
     """Return the fields of a request; models do not think unless they are asked to."""
     fields: dict[str, Any] = {}
@@ -98,36 +113,6 @@ def _sampling(sampling: Sampling) -> dict[str, Any]:
     if sampling.effort not in {None, Effort.NONE}:
         fields["output_config"] = {"effort": str(sampling.effort)}
     return fields
-
-
-def _client(library: Any, address: Address) -> Any:
-    return library.AsyncAnthropic(
-        api_key=address.key,
-        base_url=address.url or OWN_URL,
-        max_retries=0,
-        timeout=sdk.timeout(address),
-        http_client=sdk.http_client(library, address, anthropic_version=FORMAT),
-        open_telemetry=False,
-    )
-
-
-async def _read(stream: "AsyncIterator[RawMessageStreamEvent]", on_text: OnText) -> Answer:
-    text = StreamedText(AnthropicMessages.name, on_text)
-    counts: dict[str, int] = {}
-    stop: Stop | None = None
-    ended = False
-    async for event in stream:
-        if event.type == "message_start":
-            _update_counts(counts, event.message.usage)
-        elif event.type == "content_block_delta" and event.delta.type == "text_delta":
-            text.add(event.delta.text)
-        elif event.type == "message_delta":
-            _update_counts(counts, event.usage)
-            stop = _STOPS.get(event.delta.stop_reason or "", Stop.END)
-        ended = ended or event.type == "message_stop"
-    if stop is None or not ended:
-        raise sdk.answer_cut_off(AnthropicMessages.name)
-    return Answer(text=text.finish(), stop=stop, usage=_usage(counts))
 
 
 def _update_counts(counts: dict[str, int], usage: Any) -> None:

@@ -1,6 +1,6 @@
 """The provider for OpenAI's chat completions, and for servers that speak them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from typing import TYPE_CHECKING, Any
 
 from creonowd.providers import sdk
@@ -14,7 +14,7 @@ from creonowd.providers.provider import (
     Usage,
     usage_from,
 )
-from creonowd.providers.sdk import Address, SdkClient
+from creonowd.providers.sdk import SdkProvider
 from creonowd.tokens.models import CacheRule, cache_facts, facts_for
 
 if TYPE_CHECKING:
@@ -26,28 +26,45 @@ OWN_URL = "https://api.openai.com/v1"
 _STOPS = {"length": Stop.LENGTH, "content_filter": Stop.REFUSED}
 
 
-class OpenAIChat:
+class OpenAIChat(SdkProvider):
     """Streams chat completions; its connections are kept between calls."""
 
     name = "openai"
-    judges = True
 
-    def __init__(self, address: Address) -> None:
-        self._address = address
-        self._sdk = SdkClient(self.name, address, _client)
-
-    async def answer(self, call: Call, on_text: OnText) -> Answer:
-        """Stream one completion."""
-        return await self._sdk.stream(
-            call,
-            _unknown_parameters(call.model),
-            lambda client, asked: client.chat.completions.create(**self._body(asked)),
-            lambda stream: _read(stream, on_text),
+    def _make_client(self, library: Any) -> Any:
+        address = self._address
+        return library.AsyncOpenAI(
+            api_key=address.key or sdk.NO_KEY,
+            base_url=address.url or OWN_URL,
+            max_retries=0,
+            timeout=sdk.timeout(address),
+            http_client=sdk.http_client(library, address),
         )
 
-    async def close(self) -> None:
-        """Close the connections to the provider."""
-        await self._sdk.close()
+    def _unknown_parameters(self, call: Call) -> set[str]:
+        """Return what a model of OpenAI's does not take: if it thinks, temperature and `top_p`, else effort."""
+        facts = facts_for(call.model)
+        if facts is None or facts.family != "openai":
+            return set()
+        return {"temperature", "top_p"} if facts.thinks else {"effort"}
+
+    def _create(self, client: Any, call: Call) -> Awaitable[Any]:
+        return client.chat.completions.create(**self._body(call))
+
+    async def _read(self, stream: "AsyncIterator[ChatCompletionChunk]", on_text: OnText) -> Answer:
+        text = StreamedText(self.name, on_text)
+        stop: Stop | None = None
+        usage: Usage | None = None
+        async for chunk in stream:
+            usage = _usage(chunk.usage) if chunk.usage else usage
+            for choice in chunk.choices:
+                if piece := choice.delta.content:
+                    text.add(piece)
+                if choice.finish_reason:
+                    stop = _STOPS.get(choice.finish_reason, Stop.END)
+        if stop is None:
+            raise sdk.answer_cut_off(self.name)
+        return Answer(text=text.finish(), stop=stop, usage=usage)
 
     def _body(self, call: Call) -> dict[str, Any]:
         own = self._address.url in {"", OWN_URL}
@@ -94,40 +111,6 @@ def _block(block: Block) -> dict[str, Any]:
     if block.marked:
         text["prompt_cache_breakpoint"] = {"mode": "explicit"}
     return text
-
-
-def _unknown_parameters(model: str) -> set[str]:
-    """Return what a model of OpenAI's does not take: if it thinks, temperature and `top_p`, else effort."""
-    facts = facts_for(model)
-    if facts is None or facts.family != "openai":
-        return set()
-    return {"temperature", "top_p"} if facts.thinks else {"effort"}
-
-
-def _client(library: Any, address: Address) -> Any:
-    return library.AsyncOpenAI(
-        api_key=address.key or sdk.NO_KEY,
-        base_url=address.url or OWN_URL,
-        max_retries=0,
-        timeout=sdk.timeout(address),
-        http_client=sdk.http_client(library, address),
-    )
-
-
-async def _read(stream: "AsyncIterator[ChatCompletionChunk]", on_text: OnText) -> Answer:
-    text = StreamedText(OpenAIChat.name, on_text)
-    stop: Stop | None = None
-    usage: Usage | None = None
-    async for chunk in stream:
-        usage = _usage(chunk.usage) if chunk.usage else usage
-        for choice in chunk.choices:
-            if piece := choice.delta.content:
-                text.add(piece)
-            if choice.finish_reason:
-                stop = _STOPS.get(choice.finish_reason, Stop.END)
-    if stop is None:
-        raise sdk.answer_cut_off(OpenAIChat.name)
-    return Answer(text=text.finish(), stop=stop, usage=usage)
 
 
 def _usage(usage: "CompletionUsage") -> Usage | None:

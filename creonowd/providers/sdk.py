@@ -11,6 +11,7 @@ import logging
 import re
 import ssl
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -28,7 +29,13 @@ import anyio.lowlevel
 from anyio import to_thread
 
 from creonowd.errors import DaemonError, ErrorCode, Wording, extra_missing
-from creonowd.providers.provider import Answer, Call, answer_too_long, ask_without_unknown
+from creonowd.providers.provider import (
+    Answer,
+    Call,
+    OnText,
+    answer_too_long,
+    ask_without_unknown,
+)
 from creonowd.redaction.redactor import Redactor
 
 if TYPE_CHECKING:
@@ -81,50 +88,58 @@ class Address:
     prompt_cache: bool = True
 
 
-class SdkClient:
-    """A client of one SDK, made for the first call and kept until it is closed."""
+class SdkProvider(ABC):
+    """A provider that is called with its SDK; the client is made for the first call and then kept."""
 
-    def __init__(self, name: str, address: Address, make: Callable[[Any, Address], Any]) -> None:
-        self._name = name
+    name: str
+    judges = True
+
+    def __init__(self, address: Address) -> None:
         self._address = address
-        self._make = make
         self._lock = anyio.Lock()
         self._library: Any = None
         self._client: Any = None
 
-    @contextlib.asynccontextmanager
-    async def open(self) -> AsyncGenerator[Any]:
-        """Return the client; what it raises within the block becomes a DaemonError."""
-        async with self._lock:
-            if self._client is None:
-                self._library = await to_thread.run_sync(_load, self._name)
-                with _daemon_errors(self._library, self._address):
-                    self._client = self._make(self._library, self._address)
-        with _daemon_errors(self._library, self._address):
-            yield self._client
-
-    async def stream(
-        self,
-        call: Call,
-        unknown: set[str],
-        begin: Callable[[Any, Call], Awaitable[Any]],
-        read: Callable[[Any], Awaitable[Answer]],
-    ) -> Answer:
-        """Stream one answer, without the parameters that its model does not know.
-
-        `begin` sends a call with the client, `read` reads the stream that this returns.
-        """
+    async def answer(self, call: Call, on_text: OnText) -> Answer:
+        """Stream one answer, without the parameters that its model does not know."""
 
         async def ask(asked: Call) -> Answer:
-            async with self.open() as client, await begin(client, asked) as stream:
-                return await read(stream)
+            async with self._open() as client, await self._create(client, asked) as stream:
+                return await self._read(stream, on_text)
 
-        return await ask_without_unknown(call, unknown, ask)
+        return await ask_without_unknown(call, self._unknown_parameters(call), ask)
 
     async def close(self) -> None:
         """Close the connections to the provider."""
         if self._client is not None:
             await self._client.close()
+
+    @contextlib.asynccontextmanager
+    async def _open(self) -> AsyncGenerator[Any]:
+        """Return the client; what it raises within the block becomes a DaemonError."""
+        async with self._lock:
+            if self._client is None:
+                self._library = await to_thread.run_sync(_load, self.name)
+                with _daemon_errors(self._library, self._address):
+                    self._client = self._make_client(self._library)
+        with _daemon_errors(self._library, self._address):
+            yield self._client
+
+    @abstractmethod
+    def _make_client(self, library: Any) -> Any:
+        """Make the SDK's client for the address."""
+
+    @abstractmethod
+    def _unknown_parameters(self, call: Call) -> set[str]:
+        """Return which of our parameters the model of a call does not take."""
+
+    @abstractmethod
+    def _create(self, client: Any, call: Call) -> Awaitable[Any]:
+        """Send a call with the client; what it returns is the stream to read."""
+
+    @abstractmethod
+    async def _read(self, stream: Any, on_text: OnText) -> Answer:
+        """Read a stream to its end, and pass on each piece of text as it comes."""
 
 
 def is_installed(name: str) -> bool:
