@@ -235,7 +235,8 @@ class KillSeries:
         received += list(daemon.rest())
         answered = [reply for reply in received if reply.get("id") in asked]
         self.report.kills[kind.name] += 1
-        self.report.inside[kind.name] += len(answered) < len(asked)
+        if len(answered) < len(asked):
+            self.report.inside[kind.name] += 1
         for code in (reply["error"]["data"]["code"] for reply in answered if "error" in reply):
             self.report.refused[f"{kind.name} {code}"] += 1
         return _acknowledged(asked, received)
