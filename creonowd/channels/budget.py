@@ -19,7 +19,7 @@ from creonowd.tokens.tokenizer import BoundTokenizer, Tokenizer, has_endless_run
 from creonowd.workspace.budgets import LearnedCounts
 
 SLICE = 256 * 1024
-NEAR = 4096
+BOUNDARY_SEARCH = 4096
 
 
 class GetBudget(Params):
@@ -145,12 +145,12 @@ def count_in_slices(count: Callable[[str], int], text: str) -> int:
     size = SLICE
     while start + size < len(text):
         check_stopped()
-        points = additive_points(text, start + size, start + size + NEAR)
+        points = additive_points(text, start + size, start + size + BOUNDARY_SEARCH)
         if points:
             tokens += count(text[start : points[0]])
             start, size = points[0], SLICE
         else:
-            size += NEAR
+            size += BOUNDARY_SEARCH
     return tokens + count(text[start:])
 
 

@@ -43,7 +43,7 @@ class RetentionLimits(NamedTuple):
     eager_ms: int
 
     @classmethod
-    def of(cls, settings: Settings) -> "RetentionLimits":
+    def from_settings(cls, settings: Settings) -> "RetentionLimits":
         """Read the limits from the settings."""
         return cls(
             settings.context_max_bytes,
@@ -98,7 +98,7 @@ async def prune(
     files: ContextFiles, project_id: str, conversation_id: str | None, max_bytes: int | None
 ) -> PruneResult:
     """Clean a project or one of its conversations, by the settings or by a stricter limit."""
-    limits = RetentionLimits.of(files.settings)
+    limits = RetentionLimits.from_settings(files.settings)
     if max_bytes is not None:
         limits = limits._replace(bytes=min(limits.bytes, max_bytes))
     return await files.run(_prune, files, project_id, conversation_id, limits)
@@ -170,7 +170,7 @@ def _too_old(file: StoredFile, limits: RetentionLimits, now_ms: int) -> Cleaning
 
 def _prune_all(files: ContextFiles) -> None:
     for project_id in sorted(files.store.projects()):
-        _prune(files, project_id, None, RetentionLimits.of(files.settings))
+        _prune(files, project_id, None, RetentionLimits.from_settings(files.settings))
 
 
 def _prune(

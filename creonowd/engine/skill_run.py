@@ -44,8 +44,8 @@ from creonowd.judge.judge import (
     criteria_of,
     in_client_units,
     judge,
+    project_terms,
     rewrite_instruction,
-    terms_of,
     verdict_without_judge,
 )
 from creonowd.model import Model, Params, Result
@@ -603,7 +603,7 @@ async def _judge(
 ) -> Verdict:
     terms = criteria.terms
     if terms is None:
-        terms = await terms_of(session.tree, project)
+        terms = await project_terms(session.tree, project)
     chinese = session.connection.language is Language.CHINESE
     verdict = await judge(
         output,

@@ -22,7 +22,7 @@ MOST_PASSAGES = 50
 MOST_LEFT_OUT = 12
 MOST_AT_ONCE = 8
 # Texts over this are offered to the inline rule of context files, which decides.
-SHORT = 2000
+INLINE_CHARACTERS = 2000
 # A position behind the end of any document, which the daemon takes for its end.
 END = 1 << 40
 # How much of a wrong name an error repeats.
@@ -481,7 +481,7 @@ async def accept_run(agent: Agent, arguments: RunToAccept) -> ToolReply:
 
 async def _shorten(agent: Agent, text: str, data: dict[str, Any], hint: str) -> ToolReply:
     """Return a reply; if the inline rule finds it too long, a preview and the ref of the whole."""
-    if len(text) <= SHORT:
+    if len(text) <= INLINE_CHARACTERS:
         return ToolReply(text, data)
     # The key makes the same answer the same file, so that asking twice leaves one.
     key = f"mcp-{sha256(f'{hint} {text}'.encode()).hexdigest()[:40]}"

@@ -394,14 +394,14 @@ class ErrorReply:
                 _MOVED.format(self._provider),
                 **details,
             )
-        message = redact_message(self._message, secret)
+        message = redact_upstream_message(self._message, secret)
         about = f": {message}" if message else ""
         if self._kind in _MODEL_KINDS or self._status == 404:
             wording = _NO_MODEL.format(self._provider, about or ".")
             return DaemonError(ErrorCode.AI_MODEL_UNKNOWN, wording, **details)
         if self._status in _REFUSALS and (refused := self._refused_parameter()):
             details["parameter"] = refused
-        kind = redact_message(self._kind, secret) or self._status
+        kind = redact_upstream_message(self._kind, secret) or self._status
         wording = _ANSWERED.format(self._provider, kind, about)
         return DaemonError(ErrorCode.UPSTREAM_ERROR, wording, **details)
 
@@ -456,7 +456,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def redact_message(message: str, secret: str) -> str:
+def redact_upstream_message(message: str, secret: str) -> str:
     """Take secrets out of a provider's message, above all the key that it was given.
 
     A message over `LONGEST_MESSAGE` is dropped: to redact it could take seconds.

@@ -102,7 +102,7 @@ def unknown_name(key: str, name: str, names: Iterable[str]) -> Fault:
     choices = list(names)
     near = difflib.get_close_matches(name.lower().replace("-", "_"), choices, n=1, cutoff=0.5)
     advice = _SIMILAR.format(near[0]) if near else _KNOWN.format(", ".join(choices))
-    return Fault(key=shorten(key), wording=_UNKNOWN.format(shorten(name), advice))
+    return Fault(key=shorten_name(key), wording=_UNKNOWN.format(shorten_name(name), advice))
 
 
 def wrong_kind(key: str, wanted: Wording, value: Any) -> Wording:
@@ -111,7 +111,7 @@ def wrong_kind(key: str, wanted: Wording, value: Any) -> Wording:
     return _WANTED.format(key, wanted, found)
 
 
-def shorten(name: str) -> str:
+def shorten_name(name: str) -> str:
     """Cut a name from a file for a message."""
     return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
 
@@ -151,7 +151,7 @@ def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, value in pairs:
         if name in fields:
-            raise ValueError(f"`{shorten(name)}` stands twice")
+            raise ValueError(f"`{shorten_name(name)}` stands twice")
         fields[name] = value
     return fields
 
@@ -362,7 +362,7 @@ def _placeholder_faults(prompt: str, key: str) -> Iterator[Fault]:
             yield Fault(key=key, wording=_PLACEHOLDER.format(found.wording), line=line)
     rest = PLACEHOLDER.sub(lambda match: "\n" * match[0].count("\n"), prompt)
     if (start := rest.find("{{")) >= 0:
-        broken = shorten(rest[start:].partition("\n")[0])
+        broken = shorten_name(rest[start:].partition("\n")[0])
         line = rest.count("\n", 0, start) + 1
         yield Fault(key=key, wording=_NOT_CLOSED.format(broken), line=line)
 

@@ -323,14 +323,14 @@ async def test_a_long_text_has_as_many_tokens_as_its_slices(
     text = "“雨停了。” said Mei,\n\n  and 3 lamps went out… 然后呢？ " * 200
     whole = await client.call(COUNT, {"text": text})
     monkeypatch.setattr(budget, "SLICE", 500)
-    monkeypatch.setattr(budget, "NEAR", 50)
+    monkeypatch.setattr(budget, "BOUNDARY_SEARCH", 50)
 
     assert await client.call(COUNT, {"text": text}) == whole
 
 
 async def test_a_count_that_nobody_waits_for_any_more_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "SLICE", 100)
-    monkeypatch.setattr(budget, "NEAR", 50)
+    monkeypatch.setattr(budget, "BOUNDARY_SEARCH", 50)
     text = "It rained, and then it rained. " * 1000
     counted: list[str] = []
 

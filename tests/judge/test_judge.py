@@ -13,8 +13,8 @@ from creonowd.context.text_tools import Memory
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.judge.judge import (
     BATCH,
-    MOST,
-    QUICK,
+    INLINE_CHARACTERS,
+    MAX_VIOLATIONS,
     REASONS,
     SOURCE,
     Checker,
@@ -98,23 +98,23 @@ async def test_what_rules_find_has_a_reason_in_the_clients_language(
 
 
 async def test_a_rule_broken_all_over_hides_no_other() -> None:
-    text = "！灵晶" * MOST + "？"
+    text = "！灵晶" * MAX_VIOLATIONS + "？"
 
     verdict = await judge(text, [BAN, NO_QUESTION], [TERM, Term("魔石")], None)
 
-    assert len(verdict.violations) == MOST
+    assert len(verdict.violations) == MAX_VIOLATIONS
     broken = {violation.constraint for violation in verdict.violations}
     assert broken == {BAN.text, NO_QUESTION.text, TERM.rule.chinese}
 
 
 async def test_the_later_places_of_the_most_broken_rules_are_left_out() -> None:
-    text = "？" + "。！" * (2 * MOST) + "？"
+    text = "？" + "。！" * (2 * MAX_VIOLATIONS) + "？"
 
     verdict = await judge(text, [BAN, NO_QUESTION], [], None)
 
     marks = [(v.start, v.quote) for v in verdict.violations]
-    assert marks[: MOST - 2] == [(2 * n + 2, "！") for n in range(MOST - 2)]
-    assert marks[MOST - 2 :] == [(0, "？"), (len(text) - 1, "？")]
+    assert marks[: MAX_VIOLATIONS - 2] == [(2 * n + 2, "！") for n in range(MAX_VIOLATIONS - 2)]
+    assert marks[MAX_VIOLATIONS - 2 :] == [(0, "？"), (len(text) - 1, "？")]
 
 
 async def test_a_long_output_is_judged_like_a_short_one_beside_the_event_loop() -> None:
@@ -128,13 +128,13 @@ async def test_a_long_output_is_judged_like_a_short_one_beside_the_event_loop() 
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(turn)
-        verdict = await judge("静。" * QUICK + "好！灵晶", [BAN], [TERM], None)
+        verdict = await judge("静。" * INLINE_CHARACTERS + "好！灵晶", [BAN], [TERM], None)
         tasks.cancel_scope.cancel()
 
     assert turns > 0
     assert [(v.start, v.quote) for v in verdict.violations] == [
-        (2 * QUICK + 1, "！"),
-        (2 * QUICK + 2, "灵晶"),
+        (2 * INLINE_CHARACTERS + 1, "！"),
+        (2 * INLINE_CHARACTERS + 2, "灵晶"),
     ]
 
 
@@ -241,9 +241,9 @@ async def test_many_constraints_are_asked_in_batches() -> None:
 
 
 async def test_a_models_finding_is_kept_however_often_a_rule_is_broken() -> None:
-    verdict = await judge("好！" * 2 * MOST, [BAN, VIEW], [], judging(found(1)))
+    verdict = await judge("好！" * 2 * MAX_VIOLATIONS, [BAN, VIEW], [], judging(found(1)))
 
-    assert len(verdict.violations) == MOST
+    assert len(verdict.violations) == MAX_VIOLATIONS
     assert verdict.violations[-1].constraint_id == "con_view"
 
 
@@ -254,7 +254,7 @@ async def test_a_long_output_is_redacted_for_the_judge_beside_the_event_loop() -
         threads.append(threading.get_ident())
         return redact(text)
 
-    for text in ("静。", "静。" * QUICK):
+    for text in ("静。", "静。" * INLINE_CHARACTERS):
         await judge(text, [VIEW], [], judging(NOTHING), clean=clean)
 
     assert [thread == threading.get_ident() for thread in threads] == [True, False]

@@ -11,7 +11,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.judge.judge import MOST
+from creonowd.judge.judge import MAX_VIOLATIONS
 from creonowd.judge.rule_judge import (
     BannedSpan,
     Person,
@@ -270,7 +270,7 @@ some_words = st.lists(st.text(st.sampled_from("别名1aAkßς🌙_"), min_size=1
 
 
 def misused(term: Term, text: str) -> list[BannedSpan]:
-    return [hit for _, hit in misuses((term,), text, MOST)]
+    return [hit for _, hit in misuses((term,), text, MAX_VIOLATIONS)]
 
 
 def read(content: Any) -> tuple[Term, ...] | None:
@@ -357,8 +357,8 @@ def test_many_terms_are_found_in_one_pass_in_the_order_of_the_file() -> None:
     numbered = (Term(f"别名{n}", f"术语{n}") for n in range(300))
     terms = (*numbered, Term("Elf"), Term("İstanbul"))
 
-    hits = misuses(terms, "别名7与别名12，elf，别名7。", MOST)
-    odd = misuses(terms, "İSTANBUL 的 ELF 与别名3", MOST)
+    hits = misuses(terms, "别名7与别名12，elf，别名7。", MAX_VIOLATIONS)
+    odd = misuses(terms, "İSTANBUL 的 ELF 与别名3", MAX_VIOLATIONS)
 
     assert [(term.avoid, hit.start) for term, hit in hits] == [
         ("别名7", 0),

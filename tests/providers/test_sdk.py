@@ -18,7 +18,7 @@ from creonowd.providers.sdk import (
     MESSAGE_LENGTH,
     Address,
     ErrorReply,
-    redact_message,
+    redact_upstream_message,
     retry_after_ms,
 )
 from testing.providers import KEY, SCRIPTED_PROVIDERS, ModelServer, Reply
@@ -249,7 +249,7 @@ def test_the_wait_is_read_in_every_spelling(headers: dict[str, str], wait: int |
 
 
 def test_a_message_is_passed_on_redacted_and_cut() -> None:
-    message = redact_message(
+    message = redact_upstream_message(
         f"model not found\n  (key {KEY}, path C:\\Users\\me\\x) " + "long " * 200, KEY
     )
 
@@ -268,4 +268,6 @@ def test_a_message_as_long_as_a_book_is_dropped() -> None:
 
 
 def test_a_key_of_no_known_form_is_taken_out_too() -> None:
-    assert "plain secret" not in redact_message("you sent plain secret, really", "plain secret")
+    assert "plain secret" not in redact_upstream_message(
+        "you sent plain secret, really", "plain secret"
+    )
