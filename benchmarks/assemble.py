@@ -44,7 +44,7 @@ from benchmarks.novel import (
 from benchmarks.traffic import percentile, percentiles
 from creonowd.context.assemble import compose
 from creonowd.context.fragment import Fragment, Layer, Place
-from creonowd.context.source import SourceResults
+from creonowd.context.source import GatheredFragments
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.retrieval.project_index import FOLDER
 from creonowd.text import common_prefix
@@ -569,7 +569,7 @@ def _compose(text: str, count: int, layer: Layer = Layer.RETRIEVED) -> None:
     tokenizer = BpeTokenizer(packaged_encoding("o200k_base"))
     compose(
         make_plan(text[:8000], 4000, 32_000),
-        SourceResults(fragments=given),
+        GatheredFragments(fragments=given),
         TextTools(tokenizer, REDACTOR, Memory()),
     )
 

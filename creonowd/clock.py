@@ -10,7 +10,9 @@ from typing import Protocol
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
+ID_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
+"""What ids are written with, after their prefix."""
+
 _ID_LENGTH = 20
 
 
@@ -47,7 +49,7 @@ class SystemClock:
 
     def new_id(self, prefix: str) -> str:
         """Return a new id that cannot be guessed."""
-        number = secrets.randbelow(len(_ALPHABET) ** _ID_LENGTH)
+        number = secrets.randbelow(len(ID_ALPHABET) ** _ID_LENGTH)
         return f"{prefix}_{_in_alphabet(number)}"
 
     def token(self) -> str:
@@ -56,11 +58,11 @@ class SystemClock:
 
 
 def _in_alphabet(number: int) -> str:
-    """Write a number with `_ALPHABET`; one random number is cheaper than one for each letter."""
+    """Write a number with `ID_ALPHABET`; one random number is cheaper than one for each letter."""
     letters: list[str] = []
     for _ in range(_ID_LENGTH):
-        number, index = divmod(number, len(_ALPHABET))
-        letters.append(_ALPHABET[index])
+        number, index = divmod(number, len(ID_ALPHABET))
+        letters.append(ID_ALPHABET[index])
     return "".join(letters)
 
 

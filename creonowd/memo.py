@@ -96,32 +96,32 @@ class Memo(Generic[K, V]):
         self._weight += weight
 
 
-class AnswerCount(Protocol):
+class ReplyCount(Protocol):
     """How many requests were answered."""
 
     @property
-    def answered(self) -> int:
+    def replies(self) -> int:
         """The number of them."""
         ...
 
-    async def wait_for_answer(self, after: int) -> None:
+    async def wait_for_reply(self, after: int) -> None:
         """Return once more than `after` requests have been answered."""
         ...
 
 
-async def collect_garbage(requests: AnswerCount) -> None:
+async def collect_garbage(requests: ReplyCount) -> None:
     """Collect garbage when no request came for a while, or after a minute without such a pause.
 
     A collection that goes through all that assemblies keep, 300 MB after 500 of them, stops every
     client for 200 ms. So what survives a collection is frozen, and most collections skip it. What
     is free then goes back to the system.
     """
-    seen = collected = requests.answered
+    seen = collected = requests.replies
     busy = frozen = 0
     while True:
-        await requests.wait_for_answer(after=collected)
+        await requests.wait_for_reply(after=collected)
         await anyio.sleep(IDLE_SECONDS)
-        before, seen = seen, requests.answered
+        before, seen = seen, requests.replies
         frozen += 1
         busy = busy + 1 if seen != before else 0
         if 0 < busy < BUSY_ROUNDS:

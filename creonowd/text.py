@@ -22,7 +22,9 @@ from creonowd.threads import check_stopped
 VOLATILE_KEYS = frozenset({"timestamp", "requestId", "nonce"})
 """Keys whose values differ with every call of a host, though nothing else does."""
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
+LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
+"""A line with its end; the last match may be empty."""
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_LONE_SURROGATES = 10_000
 _MOST_SURROGATES = 200_000
@@ -244,8 +246,8 @@ def join_surrogates(text: str) -> str:
     return text
 
 
-def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return how many bytes or tokens two texts have in common from their beginning."""
+def common_prefix(one: Sequence[object], other: Sequence[object]) -> int:
+    """Return how many items two sequences have in common from their beginning."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -337,7 +339,7 @@ class LineNumbers:
     """The numbers of the lines of a text, from 1."""
 
     def __init__(self, text: str) -> None:
-        self._starts = [match.start() for match in _LINE.finditer(text)]
+        self._starts = [match.start() for match in LINE.finditer(text)]
 
     def spell(self, start: int, end: int) -> str:
         """Return the lines of a stretch that is not empty, as in `L120-L143`."""

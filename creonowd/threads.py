@@ -2,8 +2,8 @@
 
 Work of a millisecond is done on the event loop, by one task in each of its turns. Blocking reads
 are done once for all who ask at the same time: `SharedReads` serves everyone who asks for the same
-thing, `ReadRounds` all who ask for different things, in one trip to a thread. What a round read may
-be kept for the next (`KeptValues`), by who knows how long it holds.
+thing, `BatchedReads` all who ask for different things, in one trip to a thread. What a batch read
+may be kept for the next (`CachedValues`), by who knows how long it holds.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from collections.abc import (
     Iterator,
 )
 from functools import partial
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 import anyio
@@ -33,11 +33,10 @@ from anyio import CapacityLimiter, NoEventLoopError, from_thread, to_thread
 QUICK_SECONDS = 0.002
 # A check takes a microsecond, an item of a text at least a tenth of one.
 ITEMS_PER_CHECK = 1024
-# How many turns of the event loop those who come in a crowd have to join a round, and how many of
-# them go on in one turn at most.
+# Turns of the event loop that a batch waits for more reads, and waiting tasks that go on per turn.
 MOST_TURNS = 250
-TOGETHER = 8
-# What is kept between rounds, about; nearly all of it is kept elsewhere too.
+TASKS_PER_TURN = 8
+# What is kept between batches, about; nearly all of it is kept elsewhere too.
 KEPT_BYTES = 4_000_000
 
 T = TypeVar("T")
@@ -153,19 +152,24 @@ async def _run_until_cancelled(
     work: Callable[[StopSignal], T], limiter: CapacityLimiter | None, results: list[T]
 ) -> None:
     stop = StopSignal()
-
-    async def stop_when_cancelled() -> None:
-        try:
-            await anyio.sleep_forever()
-        finally:
-            stop.set()
-
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(stop_when_cancelled)
+        tasks.start_soon(set_when_cancelled, stop)
         try:
             results.append(await to_thread.run_sync(work, stop, limiter=limiter))
         finally:
             tasks.cancel_scope.cancel()
+
+
+class _Settable(Protocol):
+    def set(self) -> object: ...
+
+
+async def set_when_cancelled(event: _Settable) -> None:
+    """Set an event, for a thread to see, when this task is cancelled."""
+    try:
+        await anyio.sleep_forever()
+    finally:
+        event.set()
 
 
 @contextlib.asynccontextmanager
@@ -277,11 +281,11 @@ def _little(_value: object) -> int:
     return 500
 
 
-class RoundCache:
-    """What was read in one round, each thing once. For the thread of the round."""
+class BatchCache:
+    """What was read in one batch, each thing once. For the thread of the batch."""
 
-    def __init__(self, kept: "KeptValues | None" = None) -> None:
-        self._kept = kept or KeptValues(0)
+    def __init__(self, lasting: "CachedValues | None" = None) -> None:
+        self._lasting = lasting or CachedValues(0)
         self._read: dict[Hashable, Any] = {}
 
     def once(
@@ -291,20 +295,20 @@ class RoundCache:
         lasts: Callable[[T], bool] = _always,
         weigh: Callable[[T], int] = _little,
     ) -> T:
-        """Return what a read returns, doing it unless this round has.
+        """Return what a read returns, doing it unless this batch has.
 
-        If it `lasts`, which a failure does not, it is kept for rounds to come.
+        If it `lasts`, which a failure does not, it is kept for batches to come.
         """
-        for values in (self._kept.values, self._read):
+        for values in (self._lasting.values, self._read):
             if key in values:
                 return values[key]
         value = read()
-        if not lasts(value) or not self._kept.add(key, value, weigh(value)):
+        if not lasts(value) or not self._lasting.add(key, value, weigh(value)):
             self._read[key] = value
         return value
 
 
-class KeptValues:
+class CachedValues:
     """What was read at one revision, up to a weight."""
 
     def __init__(self, room: int = KEPT_BYTES) -> None:
@@ -320,12 +324,12 @@ class KeptValues:
         return True
 
 
-class NotKeptError(Exception):
+class NotCachedError(Exception):
     """Something has to be read from the disk."""
 
 
-class KeptOnly(RoundCache):
-    """What was read before and still holds; nothing else can be had from it, and no disk is used."""
+class CacheOnly(BatchCache):
+    """A cache that returns only what was read before and is unchanged; it never reads the disk."""
 
     def once(
         self,
@@ -334,68 +338,72 @@ class KeptOnly(RoundCache):
         lasts: Callable[[T], bool] = _always,
         weigh: Callable[[T], int] = _little,
     ) -> T:
-        """Return what is kept; NotKeptError if nothing is."""
+        """Return what was read before; NotCachedError if nothing was."""
         try:
-            return self._kept.values[key]
+            return self._lasting.values[key]
         except KeyError:
-            raise NotKeptError from None
+            raise NotCachedError from None
 
 
-RoundWork = Callable[[RoundCache], Any]
+BatchWork = Callable[[BatchCache], T]
 
 
-class ReadRounds:
-    """Does blocking reads in rounds: what is asked for while a round runs, the next one does.
+class BatchedReads:
+    """Does blocking reads in batches: a read that is requested while a batch runs is done in the next one.
 
     So a caller never gets a read that began before it asked, and however many ask at the same
     moment, they share one trip to a thread.
     """
 
-    def __init__(self, begin: Callable[[Any], RoundCache] | None = None) -> None:
-        """Make rounds that begin with the cache that `begin` returns for a group, in a thread."""
+    def __init__(self, begin: Callable[[Any], BatchCache] | None = None) -> None:
+        """Make batches that begin with the cache that `begin` returns for a group, in a thread."""
         self._begin = begin
-        self._groups: WeakValueDictionary[Hashable, _RoundGroup] = WeakValueDictionary()
-        self._turns = LoopTurns(TOGETHER)
+        self._groups: WeakValueDictionary[Hashable, _BatchGroup] = WeakValueDictionary()
+        self._turns = LoopTurns(TASKS_PER_TURN)
 
     async def read(
-        self, group: Hashable, key: Hashable, work: RoundWork, seconds: float = math.inf
+        self, group: Hashable, key: Hashable, work: BatchWork[Any], seconds: float = math.inf
     ) -> Any:
         """Return what `work` returns, or raise what it raises; all who ask with one key share it.
 
-        TimeoutError for everyone in a round that takes longer than its leader allows: one deadline
-        for many, because one for each took a twentieth of a request. Groups do not wait for each
-        other. Those who waited together go on one after the other, a few in each turn of the event
-        loop.
+        TimeoutError for everyone in a batch that takes longer than the task that runs it allows:
+        one deadline for many, because one for each took a twentieth of a request. Groups do not
+        wait for each other. Those who waited together go on one after the other, a few in each turn
+        of the event loop.
         """
         mine = self._groups.get(group)
         if mine is None:
             begin = None if self._begin is None else partial(self._begin, group)
-            mine = self._groups[group] = _RoundGroup(begin or RoundCache)
-        round_ = mine.gathering
-        round_.work.setdefault(key, work)
-        while round_.outcomes is None:
-            if round_.is_led:
-                turn = anyio.Event()
-                round_.waiting.append(turn)
-                await turn.wait()
+            mine = self._groups[group] = _BatchGroup(begin or BatchCache)
+        batch = mine.open_batch
+        batch.work.setdefault(key, work)
+        while batch.outcomes is None:
+            if batch.is_running:
+                done = anyio.Event()
+                batch.waiting.append(done)
+                await done.wait()
             else:
-                await _lead(mine, round_, self._turns, seconds)
-        outcome = round_.outcomes[key]
+                await _run_batch(mine, batch, self._turns, seconds)
+        outcome = batch.outcomes[key]
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
+    async def read_alone(self, group: Hashable, work: BatchWork[T], seconds: float = math.inf) -> T:
+        """Return what `work` returns, or raise what it raises; in a batch, but shared with nobody."""
+        return await self.read(group, object(), work, seconds)
 
-class _ReadRound:
-    """What is to be read together; one of those who wait leads, another if that one is cancelled."""
+
+class _ReadBatch:
+    """Reads that are done together. One waiting task runs them; if it is cancelled, another one does."""
 
     def __init__(self) -> None:
-        self.work: dict[Hashable, RoundWork] = {}
+        self.work: dict[Hashable, BatchWork[Any]] = {}
         self.outcomes: dict[Hashable, Any] | None = None
-        self.is_led = False
+        self.is_running = False
         self.waiting: list[anyio.Event] = []
 
-    def run(self, begin: Callable[[], RoundCache]) -> dict[Hashable, Any]:
+    def run(self, begin: Callable[[], BatchCache]) -> dict[Hashable, Any]:
         """Read everything; blocks its thread."""
         cache = begin()
         outcomes: dict[Hashable, Any] = {}
@@ -407,44 +415,46 @@ class _ReadRound:
         return outcomes
 
 
-class _RoundGroup:
-    """The round that still takes work, and a lock for the one that runs."""
+class _BatchGroup:
+    """The batch that still takes work, and a lock for the one that runs."""
 
-    def __init__(self, begin: Callable[[], RoundCache]) -> None:
+    def __init__(self, begin: Callable[[], BatchCache]) -> None:
         self.begin = begin
-        self.gathering = _ReadRound()
+        self.open_batch = _ReadBatch()
         self.lock = anyio.Lock(fast_acquire=True)
 
 
-async def _lead(group: _RoundGroup, round_: _ReadRound, turns: LoopTurns, seconds: float) -> None:
-    round_.is_led = True
+async def _run_batch(
+    group: _BatchGroup, batch: _ReadBatch, turns: LoopTurns, seconds: float
+) -> None:
+    batch.is_running = True
     try:
         with anyio.move_on_after(seconds) as scope:
-            await _let_join(round_)
+            await _wait_for_more(batch)
             async with group.lock:
-                _close(group, round_)
-                round_.outcomes = await to_thread.run_sync(
-                    round_.run, group.begin, abandon_on_cancel=True
+                _close(group, batch)
+                batch.outcomes = await to_thread.run_sync(
+                    batch.run, group.begin, abandon_on_cancel=True
                 )
         if scope.cancelled_caught:
-            _close(group, round_)
-            round_.outcomes = {key: TimeoutError() for key in round_.work}
+            _close(group, batch)
+            batch.outcomes = {key: TimeoutError() for key in batch.work}
     finally:
-        round_.is_led = False
-        waiting, round_.waiting = round_.waiting, []
+        batch.is_running = False
+        waiting, batch.waiting = batch.waiting, []
         turns.wake(waiting)
 
 
-def _close(group: _RoundGroup, round_: _ReadRound) -> None:
-    """Let nobody else join a round."""
-    if group.gathering is round_:
-        group.gathering = _ReadRound()
+def _close(group: _BatchGroup, batch: _ReadBatch) -> None:
+    """Let nobody else join a batch."""
+    if group.open_batch is batch:
+        group.open_batch = _ReadBatch()
 
 
-async def _let_join(round_: _ReadRound) -> None:
+async def _wait_for_more(batch: _ReadBatch) -> None:
     """Wait for a turn of the event loop, and for more as long as each brings others who read."""
     for _ in range(MOST_TURNS):
-        joined = len(round_.work)
+        joined = len(batch.work)
         await anyio.lowlevel.checkpoint()
-        if len(round_.work) == joined:
+        if len(batch.work) == joined:
             return

@@ -15,12 +15,12 @@ import pytest
 from anyio import from_thread, to_thread
 
 from creonowd.threads import (
-    KeptOnly,
-    KeptValues,
+    BatchCache,
+    BatchedReads,
+    CachedValues,
+    CacheOnly,
     LoopTurns,
-    NotKeptError,
-    ReadRounds,
-    RoundCache,
+    NotCachedError,
     SharedReads,
     StoppedError,
     StopSignal,
@@ -331,14 +331,14 @@ class SlowDisk:
 
     def __init__(self) -> None:
         self.content = "old"
-        self.rounds: list[list[str]] = []
+        self.batches: list[list[str]] = []
         self.begun, self.go = threading.Event(), threading.Event()
 
-    def reader(self, name: str) -> Callable[[RoundCache], str]:
-        def read(cache: RoundCache) -> str:
+    def reader(self, name: str) -> Callable[[BatchCache], str]:
+        def read(cache: BatchCache) -> str:
             names = cache.once("names", list[str])
             if not names:
-                self.rounds.append(names)
+                self.batches.append(names)
             names.append(name)
             seen = self.content
             self.begun.set()
@@ -348,11 +348,11 @@ class SlowDisk:
         return read
 
 
-async def test_all_who_ask_during_a_round_share_the_next_one() -> None:
-    disk, rounds, got = SlowDisk(), ReadRounds(), dict[str, str]()
+async def test_all_who_ask_during_a_batch_share_the_next_one() -> None:
+    disk, batches, got = SlowDisk(), BatchedReads(), dict[str, str]()
 
     async def ask(name: str) -> None:
-        got[name] = await rounds.read("project", name, disk.reader(name))
+        got[name] = await batches.read("project", name, disk.reader(name))
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
@@ -365,15 +365,15 @@ async def test_all_who_ask_during_a_round_share_the_next_one() -> None:
             disk.go.set()
 
     assert got == {"first": "first old"} | {f"n{n}": f"n{n} new" for n in range(100)}
-    assert list(map(len, disk.rounds)) == [1, 100]
+    assert list(map(len, disk.batches)) == [1, 100]
 
 
 async def test_if_the_one_who_leads_is_cancelled_another_reads_for_all() -> None:
-    disk, rounds, got = SlowDisk(), ReadRounds(), list[str]()
+    disk, batches, got = SlowDisk(), BatchedReads(), list[str]()
 
     async def ask(name: str, scope: anyio.CancelScope) -> None:
         with scope:
-            got.append(await rounds.read("project", name, disk.reader(name)))
+            got.append(await batches.read("project", name, disk.reader(name)))
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
@@ -389,18 +389,18 @@ async def test_if_the_one_who_leads_is_cancelled_another_reads_for_all() -> None
     assert sorted(got) == ["n0 old", "n1 old", "n2 old"]
 
 
-async def test_what_fails_in_a_round_costs_the_others_nothing() -> None:
-    rounds, got = ReadRounds(), list[object]()
+async def test_what_fails_in_a_batch_costs_the_others_nothing() -> None:
+    batches, got = BatchedReads(), list[object]()
 
-    def fail(_cache: RoundCache) -> str:
+    def fail(_cache: BatchCache) -> str:
         raise OSError("gone")
 
-    def succeed(_cache: RoundCache) -> str:
+    def succeed(_cache: BatchCache) -> str:
         return "read"
 
-    async def ask(name: str, work: Callable[[RoundCache], str]) -> None:
+    async def ask(name: str, work: Callable[[BatchCache], str]) -> None:
         try:
-            got.append(await rounds.read("project", name, work))
+            got.append(await batches.read("project", name, work))
         except OSError as error:
             got.append(str(error))
 
@@ -413,24 +413,24 @@ async def test_what_fails_in_a_round_costs_the_others_nothing() -> None:
 
 
 async def test_a_project_that_hangs_does_not_hold_up_another() -> None:
-    slow, rounds, quick = SlowDisk(), ReadRounds(), ""
+    slow, batches, quick = SlowDisk(), BatchedReads(), ""
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
-            group.start_soon(rounds.read, "slow", "x", slow.reader("x"))
+            group.start_soon(batches.read, "slow", "x", slow.reader("x"))
             await anyio.to_thread.run_sync(slow.begun.wait, 60)
-            quick = await rounds.read("quick", "x", lambda _cache: "read")
+            quick = await batches.read("quick", "x", lambda _cache: "read")
             slow.go.set()
 
     assert quick == "read"
 
 
-async def test_a_round_that_hangs_is_given_up_by_all_who_wait_and_the_next_one_reads() -> None:
-    disk, rounds, failed = SlowDisk(), ReadRounds(), list[str]()
+async def test_a_batch_that_hangs_is_given_up_by_all_who_wait_and_the_next_one_reads() -> None:
+    disk, batches, failed = SlowDisk(), BatchedReads(), list[str]()
 
     async def ask(name: str) -> None:
         try:
-            await rounds.read("project", name, disk.reader(name), seconds=0.05)
+            await batches.read("project", name, disk.reader(name), seconds=0.05)
         except TimeoutError:
             failed.append(name)
 
@@ -439,17 +439,17 @@ async def test_a_round_that_hangs_is_given_up_by_all_who_wait_and_the_next_one_r
             for name in ("first", "second", "third"):
                 group.start_soon(ask, name)
         disk.go.set()
-        after = await rounds.read("project", "after", lambda _cache: "read")
+        after = await batches.read("project", "after", lambda _cache: "read")
 
     assert sorted(failed) == ["first", "second", "third"]
     assert after == "read"
 
 
-async def test_what_a_round_read_is_there_for_the_next_but_for_failures() -> None:
-    kept, reads = KeptValues(room=1000), list[str]()
-    rounds = ReadRounds(lambda _group: RoundCache(kept))
+async def test_what_a_batch_read_is_there_for_the_next_but_for_failures() -> None:
+    kept, reads = CachedValues(room=1000), list[str]()
+    batches = BatchedReads(lambda _group: BatchCache(kept))
 
-    def work(cache: RoundCache) -> list[str]:
+    def work(cache: BatchCache) -> list[str]:
         def read(name: str) -> str:
             reads.append(name)
             return name
@@ -459,11 +459,11 @@ async def test_what_a_round_read_is_there_for_the_next_but_for_failures() -> Non
             for name in ("lasting", "failure", "lasting", "failure", "x" * 2000)
         ]
 
-    first = await rounds.read("g", object(), work)
-    second = await rounds.read("g", object(), work)
+    first = await batches.read("g", object(), work)
+    second = await batches.read("g", object(), work)
 
     assert first == second
     assert reads == ["lasting", "failure", "x" * 2000, "failure", "x" * 2000]
-    assert KeptOnly(kept).once("lasting", lambda: "read") == "lasting"
-    with pytest.raises(NotKeptError):
-        KeptOnly(kept).once("failure", lambda: "read")
+    assert CacheOnly(kept).once("lasting", lambda: "read") == "lasting"
+    with pytest.raises(NotCachedError):
+        CacheOnly(kept).once("failure", lambda: "read")

@@ -132,7 +132,7 @@ async def delete_project(session: Session, params: ProjectId) -> DeletedProject:
     await session.indexes.forget(project.project_id)
     await session.extracts.forget(project.project_id)
     session.chapters.forget(project.root)
-    if (kept := session.engine.kept_reads) is not None:
+    if (kept := session.engine.read_cache) is not None:
         await call_in_thread(kept.forget, project.root)
     return DeletedProject(deleted=True, project_id=project.project_id)
 

@@ -10,7 +10,8 @@ with every call.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Literal, NamedTuple
 
 from anyio import CapacityLimiter, lowlevel, to_thread
@@ -66,11 +67,11 @@ from creonowd.context.language import title
 from creonowd.context.plan import Document, Plan, Summary, previous_start, shows_document
 from creonowd.context.source import (
     Failure,
+    GatheredFragments,
     Source,
-    SourceResults,
     depends_on_place,
+    fragments_at_place,
     gather,
-    in_time,
     wanted_sources,
 )
 from creonowd.context.stable_prefix import (
@@ -109,10 +110,10 @@ _SUMMARY_MISSING = {
     Summary.RELATIONS: Wording("the summary of the relations is missing", "人物关系摘要未注入"),
 }
 
-# So much new text is redacted and counted in a few milliseconds, on the event loop.
-QUICK_CHARACTERS = 16_000
+# New text of this length is redacted and counted on the event loop within milliseconds.
+INLINE_CHARACTERS = 16_000
 
-# A break point before the cursor: at the end of a paragraph, after at least so many bytes.
+# A break point before the cursor: at the end of a paragraph, and this many bytes after the last one.
 BLOCK_BYTES = 360
 WINDOW_POINTS = 4
 
@@ -121,8 +122,8 @@ PartName = Literal["rules", "systemPrompt", "story", "passages", "allusions", "w
 _PARAGRAPH_END = re.compile(rf"\n(?={LINE_START})")
 
 
-class PromptPlace(NamedTuple):
-    """A place in the prompt: the part before it, and the hash, bytes and tokens up to it."""
+class BreakPoint(NamedTuple):
+    """Where a part of the prompt ends: its name, and the hash, bytes and tokens up to there."""
 
     after: PartName
     hash: str
@@ -137,7 +138,7 @@ class Assembly(Model):
     system_prompt: SystemPrompt
     user_content: Rendered
     prompt_hash: str
-    places: tuple[PromptPlace, ...]
+    break_points: tuple[BreakPoint, ...]
     layers: dict[Layer, LayerOutcome]
     warnings: tuple[Caution, ...]
     failures: tuple[Failure, ...]
@@ -177,26 +178,52 @@ class RedactedChunks(NamedTuple):
     batches: list[RedactedFragments]
 
 
-class RedactedCandidates(NamedTuple):
-    """What was gathered, settings aside, after redaction. Chunks and notes come in batches.
+class RedactedSources(NamedTuple):
+    """What sources returned, after redaction. Chunks and notes come in batches.
 
-    The document is redacted as it is read. Rules that are kept from before are counted already.
+    What is kept from before is counted already. Other threads count the settings meanwhile.
     """
 
     rules: PreparedRules | RedactedRules
+    settings: PreparedSettings | RedactedSettings
+    settings_counts: PendingCounts
     chunks: RankedChunks | RedactedChunks
     synopsis: RedactedFragments
     notes: list[RedactedFragments]
+
+
+class CountedSources(NamedTuple):
+    """What sources returned, after counting."""
+
+    rules: PreparedRules
+    settings: PreparedSettings
+    chunks: RankedChunks
+    synopsis: Sequence[Unit]
+    notes: Sequence[Unit]
+
+
+class RedactedCandidates(NamedTuple):
+    """All candidates after redaction; the document is redacted as it is read."""
+
+    sources: RedactedSources | CountedSources
     pinned: PinnedTexts
     manuscript: Manuscript | None
 
 
 class CountedCandidates(NamedTuple):
-    """What was gathered, after counting."""
+    """All candidates after counting."""
 
-    rules: PreparedRules
-    user: UserContentInput
-    settings: PreparedSettings
+    sources: CountedSources
+    pinned: PinnedUnits
+    around: Surroundings | None
+    previous: Unit | None
+
+
+class KnownCandidates(NamedTuple):
+    """The fragments that hold at the author's place, and what was counted of them."""
+
+    gathered: GatheredFragments
+    sources: CountedSources
 
 
 class TrimmedPrompt(NamedTuple):
@@ -213,32 +240,36 @@ async def assemble(
 
     Input that is too long is refused before any source is asked with it.
     """
-    sent = input_fragments(plan)
-    for limit in (MAX_INPUT_TOKENS, plan.allowances.total):
-        guard_characters(sent, limit, tools)
-    if any(len(fragment.text) > MAX_INPUT_TOKENS for fragment in sent):
-        await to_thread.run_sync(guard_input, sent, tools)
     reading = None if concurrency is None else concurrency.reading
     composing = None if concurrency is None else concurrency.composing
-    gathered = await gather(plan, wanted_sources(plan, sources), reading, tools.memory.answers)
-    if _known_candidates(plan, gathered, tools) is None:
+    await guard_input(plan, tools)
+    gathered = await gather(plan, wanted_sources(plan, sources), reading, tools.memory.results)
+    if known_candidates(plan, gathered, tools) is None:
         # Sources have searched just now: composing takes as long again, so others have a turn first.
         await lowlevel.checkpoint()
     try:
-        return compose(plan, gathered, tools.within(QUICK_CHARACTERS))
+        return compose(plan, gathered, tools.within(INLINE_CHARACTERS))
     except NotInMemoryError:
         return await to_thread.run_sync(compose, plan, gathered, tools, limiter=composing)
 
 
-def guard_input(sent: Sequence[Fragment], tools: TextTools) -> None:
+async def guard_input(plan: Plan, tools: TextTools) -> None:
     """Refuse a selection or additional input that alone is over the limit."""
+    sent = input_fragments(plan)
+    for limit in (MAX_INPUT_TOKENS, plan.allowances.total):
+        guard_characters(sent, limit, tools)
+    if any(len(fragment.text) > MAX_INPUT_TOKENS for fragment in sent):
+        await to_thread.run_sync(_guard_long_input, sent, tools)
+
+
+def _guard_long_input(sent: Sequence[Fragment], tools: TextTools) -> None:
     try:
         guard_lengths(sent, tools)
     except TokenizerFailedError:
         guard_lengths(sent, tools.with_tokenizer(ByteTokenizer()))
 
 
-def compose(plan: Plan, gathered: SourceResults, tools: TextTools) -> Assembly:
+def compose(plan: Plan, gathered: GatheredFragments, tools: TextTools) -> Assembly:
     """Make a prompt of what was gathered; count bytes instead of tokens if the tokenizer fails."""
     try:
         return _compose(plan, gathered, tools)
@@ -255,8 +286,13 @@ def without_tokenizer(plan: Plan) -> Plan:
     )
 
 
-def _compose(plan: Plan, everything: SourceResults, tools: TextTools) -> Assembly:
-    gathered, counted = _count_all(plan, everything, tools)
+def _compose(plan: Plan, everything: GatheredFragments, tools: TextTools) -> Assembly:
+    known = known_candidates(plan, everything, tools)
+    gathered = known.gathered if known else fragments_at_place(plan, mark_pins(plan, everything))
+    guard_lengths(_sent_fragments(plan, gathered), tools)
+    with redact(plan, gathered, known, tools) as redacted:
+        counted = count(plan, redacted, tools)
+    keep_candidates(plan, everything, KnownCandidates(gathered, counted.sources), tools)
     guard(plan, gathered, counted, tools)
     trimmed = trim(plan, gathered, counted, tools)
     user_content = render(trimmed, tools)
@@ -267,7 +303,7 @@ def _compose(plan: Plan, everything: SourceResults, tools: TextTools) -> Assembl
         system_prompt=trimmed.system_prompt,
         user_content=user_content,
         prompt_hash=prompt_hash,
-        places=tuple(prompt_places(trimmed.system_prompt, trimmed.user, tools)),
+        break_points=tuple(find_break_points(trimmed.system_prompt, trimmed.user, tools)),
         layers=layers,
         warnings=tuple(dict.fromkeys(_warnings(plan, gathered, trimmed, layers, tools))),
         failures=gathered.failures,
@@ -275,63 +311,27 @@ def _compose(plan: Plan, everything: SourceResults, tools: TextTools) -> Assembl
     )
 
 
-class KnownCandidates(NamedTuple):
-    """What is kept of answers: the fragments that hold at the place, and their counts."""
-
-    gathered: SourceResults
-    counted: CountedCandidates
-
-
-def _count_all(
-    plan: Plan, everything: SourceResults, tools: TextTools
-) -> tuple[SourceResults, CountedCandidates]:
-    """Redact and count everything; if the answers are known, only the document and the task."""
-    known = _known_candidates(plan, everything, tools)
-    if known is not None:
-        guard_lengths(input_fragments(plan), tools)
-        manuscript = _manuscript(plan, tools)
-        user = known.counted.user._replace(
-            pinned=count_pinned(plan, redact_pinned(plan, manuscript, tools), tools),
-            around=_surroundings(plan, manuscript, tools),
-            previous=_previous(plan, tools) if shows_document(plan) else None,
-        )
-        return known.gathered, known.counted._replace(user=user)
-    gathered = in_time(plan, _mark_pinned(plan, everything))
-    tools.spend(UNIT_WORK * sum(len(gathered.fragments[layer]) for layer in DYNAMIC))
-    guard_lengths(_sent_fragments(plan, gathered), tools)
-    settings = redact_settings(gathered.fragments[Layer.SETTINGS], tools)
-    # Settings are the most text: other threads count new ones while this one does the rest.
-    with tools.start_counting(settings.texts, ahead=True) as settings_counts:
-        redacted = redact(plan, gathered, tools)
-        counted = count(plan, redacted, settings, settings_counts, tools)
-    if everything.made is not None and not plan.pinned and not depends_on_place(everything):
-        bare = counted.user._replace(pinned=PinnedUnits(), around=None, previous=None)
-        everything.made[tools.key] = KnownCandidates(gathered, counted._replace(user=bare))
-    return gathered, counted
-
-
-def _known_candidates(
-    plan: Plan, everything: SourceResults, tools: TextTools
+def known_candidates(
+    plan: Plan, everything: GatheredFragments, tools: TextTools
 ) -> KnownCandidates | None:
-    if everything.made is None or plan.pinned:
+    """Return what an earlier assembly counted of the very same fragments."""
+    if everything.computed is None or plan.pinned:
         return None
-    return everything.made.get(tools.key)
+    known = everything.computed.get(tools.key)
+    return known if isinstance(known, KnownCandidates) else None
 
 
-def _manuscript(plan: Plan, tools: TextTools) -> Manuscript | None:
-    document = plan.document
-    return None if document is None else Manuscript(document.text, document.here.start, tools)
+def keep_candidates(
+    plan: Plan, everything: GatheredFragments, known: KnownCandidates, tools: TextTools
+) -> None:
+    """Keep what was counted for assemblies to come, if it does not depend on the author's place."""
+    if everything.computed is None or plan.pinned or tools.key in everything.computed:
+        return
+    if not depends_on_place(everything):
+        everything.computed[tools.key] = known
 
 
-def _surroundings(
-    plan: Plan, manuscript: Manuscript | None, tools: TextTools
-) -> Surroundings | None:
-    if manuscript is None or not shows_document(plan):
-        return None
-    return surroundings_of(plan, manuscript, tools)
-
-
-def _mark_pinned(plan: Plan, gathered: SourceResults) -> SourceResults:
+def mark_pins(plan: Plan, gathered: GatheredFragments) -> GatheredFragments:
     """Mark the candidates that the author pinned."""
     if not plan.pinned:
         return gathered
@@ -344,45 +344,67 @@ def _mark_pinned(plan: Plan, gathered: SourceResults) -> SourceResults:
             )
             for layer, fragments in gathered.fragments.items()
         },
-        made=None,
+        computed=None,
     )
 
 
-def redact(plan: Plan, gathered: SourceResults, tools: TextTools) -> RedactedCandidates:
-    """Take secrets out of all but the settings: counts and hashes are of what is sent."""
+@contextmanager
+def redact(
+    plan: Plan, gathered: GatheredFragments, known: KnownCandidates | None, tools: TextTools
+) -> Generator[RedactedCandidates]:
+    """Take secrets out of all candidates: counts and hashes are of what is sent.
+
+    In the block other threads count the settings, which are the most text.
+    """
+    if known is not None:
+        yield _redact_input(plan, known.sources, tools)
+        return
     given = gathered.fragments
     retrieved = given[Layer.RETRIEVED]
-    manuscript = _manuscript(plan, tools)
-    return RedactedCandidates(
-        rules=redact_rules(given[Layer.RULES], tools),
-        chunks=redact_chunks(tuple(f for f in retrieved if not f.is_synopsis), tools),
-        synopsis=redact_fragments([f for f in retrieved if f.is_synopsis], tools),
-        notes=_redact_batches(given[Layer.IMMEDIATE], tools),
-        pinned=redact_pinned(plan, manuscript, tools),
-        manuscript=manuscript,
+    tools.spend(UNIT_WORK * sum(len(given[layer]) for layer in DYNAMIC))
+    settings = redact_settings(given[Layer.SETTINGS], tools)
+    with tools.start_counting(settings.texts, ahead=True) as settings_counts:
+        sources = RedactedSources(
+            rules=redact_rules(given[Layer.RULES], tools),
+            settings=settings,
+            settings_counts=settings_counts,
+            chunks=redact_chunks(tuple(f for f in retrieved if not f.is_synopsis), tools),
+            synopsis=redact_fragments([f for f in retrieved if f.is_synopsis], tools),
+            notes=_redact_batches(given[Layer.IMMEDIATE], tools),
+        )
+        yield _redact_input(plan, sources, tools)
+
+
+def _redact_input(
+    plan: Plan, sources: RedactedSources | CountedSources, tools: TextTools
+) -> RedactedCandidates:
+    """Add what the author sent, redacted, to what the sources returned."""
+    document = plan.document
+    manuscript = None if document is None else Manuscript(document.text, document.here.start, tools)
+    return RedactedCandidates(sources, redact_pinned(plan, manuscript, tools), manuscript)
+
+
+def count(plan: Plan, redacted: RedactedCandidates, tools: TextTools) -> CountedCandidates:
+    """Count everything exactly; the settings last, which other threads count meanwhile."""
+    shows = shows_document(plan)
+    manuscript = redacted.manuscript if shows else None
+    return CountedCandidates(
+        pinned=count_pinned(plan, redacted.pinned, tools),
+        around=None if manuscript is None else surroundings_of(plan, manuscript, tools),
+        previous=_previous(plan, tools) if shows else None,
+        sources=_count_sources(redacted.sources, tools),
     )
 
 
-def count(
-    plan: Plan,
-    redacted: RedactedCandidates,
-    settings: PreparedSettings | RedactedSettings,
-    settings_counts: PendingCounts,
-    tools: TextTools,
-) -> CountedCandidates:
-    """Count everything exactly; the settings last, which other threads count meanwhile."""
-    around = _surroundings(plan, redacted.manuscript, tools)
-    return CountedCandidates(
-        rules=count_rules(redacted.rules, tools),
-        user=UserContentInput(
-            pinned=count_pinned(plan, redacted.pinned, tools),
-            chunks=count_chunks(redacted.chunks, tools),
-            synopsis=count_fragments(redacted.synopsis, tools),
-            notes=_count_batches(redacted.notes, tools),
-            around=around,
-            previous=_previous(plan, tools) if shows_document(plan) else None,
-        ),
-        settings=count_settings(settings, settings_counts, tools),
+def _count_sources(sources: RedactedSources | CountedSources, tools: TextTools) -> CountedSources:
+    if isinstance(sources, CountedSources):
+        return sources
+    return CountedSources(
+        rules=count_rules(sources.rules, tools),
+        chunks=count_chunks(sources.chunks, tools),
+        synopsis=count_fragments(sources.synopsis, tools),
+        notes=_count_batches(sources.notes, tools),
+        settings=count_settings(sources.settings, sources.settings_counts, tools),
     )
 
 
@@ -435,24 +457,24 @@ def _read_previous(previous: Document, start: int, tools: TextTools) -> Unit:
 
 
 def guard(
-    plan: Plan, gathered: SourceResults, counted: CountedCandidates, tools: TextTools
+    plan: Plan, gathered: GatheredFragments, counted: CountedCandidates, tools: TextTools
 ) -> None:
     """Refuse more than 64 000 tokens of rules, pinned text and what hosts sent."""
-    user = counted.user
-    tokens = counted.rules.before_tokens + user.pinned.tokens
-    tokens += user.chunks.hosted_tokens + hosted_tokens(user.notes)
+    sources = counted.sources
+    tokens = sources.rules.before_tokens + counted.pinned.tokens
+    tokens += sources.chunks.hosted_tokens + hosted_tokens(sources.notes)
     if any(fragment.hosted for fragment in gathered.fragments[Layer.SETTINGS]):
-        tokens += hosted_tokens(counted.settings.units)
+        tokens += hosted_tokens(sources.settings.units)
     if tokens > MAX_INPUT_TOKENS:
         rules = gathered.fragments[Layer.RULES]
         refuse_input([*rules, *_sent_fragments(plan, gathered)], tools)
 
 
 def trim(
-    plan: Plan, gathered: SourceResults, counted: CountedCandidates, tools: TextTools
+    plan: Plan, gathered: GatheredFragments, counted: CountedCandidates, tools: TextTools
 ) -> TrimmedPrompt:
     """Decide what is kept: first of the system prompt, then, in the room left, of the rest."""
-    rules = counted.rules
+    sources, rules = counted.sources, counted.sources.rules
     mentions = NOT_MENTIONED
     earlier: tuple[tuple[str, int], ...] = ()
     if plan.document is not None and rules.tokens > plan.allowances.rules_line:
@@ -468,8 +490,16 @@ def trim(
         earlier=earlier,
         states=gathered.states,
     )
-    stable = system_prompt(given, rules, counted.settings, tools)
-    return TrimmedPrompt(stable, trim_user_content(plan, stable, counted.user, tools))
+    stable = system_prompt(given, rules, sources.settings, tools)
+    rest = UserContentInput(
+        pinned=counted.pinned,
+        chunks=sources.chunks,
+        synopsis=sources.synopsis,
+        notes=sources.notes,
+        around=counted.around,
+        previous=counted.previous,
+    )
+    return TrimmedPrompt(stable, trim_user_content(plan, stable, rest, tools))
 
 
 def render(trimmed: TrimmedPrompt, tools: TextTools) -> Rendered:
@@ -490,7 +520,7 @@ def hash_prompt(trimmed: TrimmedPrompt, user_content: Rendered) -> str:
 
 
 def summarise(
-    plan: Plan, gathered: SourceResults, trimmed: TrimmedPrompt, tools: TextTools
+    plan: Plan, gathered: GatheredFragments, trimmed: TrimmedPrompt, tools: TextTools
 ) -> dict[Layer, LayerOutcome]:
     """Add up the outcome of each layer, with the candidates that could not be read."""
     left_out = (item for item in (*gathered.left_out, *plan.left_out) if item.layer in DYNAMIC)
@@ -551,7 +581,7 @@ def _drop_untimely(untimely: Sequence[UntimelyFragment], tools: TextTools) -> li
 
 def _warnings(
     plan: Plan,
-    gathered: SourceResults,
+    gathered: GatheredFragments,
     trimmed: TrimmedPrompt,
     layers: Mapping[Layer, LayerOutcome],
     tools: TextTools,
@@ -608,7 +638,7 @@ def _minimum_unmet(layer: Layer, tokens: int, minimum: int) -> Caution:
     )
 
 
-def _sent_fragments(plan: Plan, gathered: SourceResults) -> list[Fragment]:
+def _sent_fragments(plan: Plan, gathered: GatheredFragments) -> list[Fragment]:
     """List what hosts and the author sent, rules aside."""
     layers = (Layer.SETTINGS, *DYNAMIC)
     hosted = [f for layer in layers for f in gathered.fragments[layer] if f.hosted]
@@ -633,21 +663,21 @@ def _count_batches(batches: Iterable[RedactedFragments], tools: TextTools) -> li
     return units
 
 
-def prompt_places(
+def find_break_points(
     system_prompt: SystemPrompt, user: UserContent, tools: TextTools
-) -> Iterator[PromptPlace]:
+) -> Iterator[BreakPoint]:
     """Return where parts that change at different times meet, in the order of the prompt."""
     rules, prompt = system_prompt.up_to_rules, system_prompt.prompt
-    yield PromptPlace("rules", system_prompt.rules_hash, system_prompt.rules_bytes, rules.tokens)
+    yield BreakPoint("rules", system_prompt.rules_hash, system_prompt.rules_bytes, rules.tokens)
     size, tokens = system_prompt.bytes, prompt.tokens
-    yield PromptPlace("systemPrompt", system_prompt.hash, size, tokens)
+    yield BreakPoint("systemPrompt", system_prompt.hash, size, tokens)
     hasher = system_prompt.hasher.copy()
     for after, text, cost in _parts(user, tools):
         data = text.encode()
         hasher.update(data)
         size, tokens = size + len(data), tokens + cost
         if after is not None:
-            yield PromptPlace(after, hasher.hexdigest(), size, tokens)
+            yield BreakPoint(after, hasher.hexdigest(), size, tokens)
 
 
 def _size(text: str) -> int:
@@ -665,7 +695,8 @@ def _parts(user: UserContent, tools: TextTools) -> Iterator[_UserPart]:
     retrieved = [decision for decision in user.retrieved if decision.is_kept]
     synopsis = [decision for decision in retrieved if decision.kind is FragmentKind.SYNOPSIS]
     heading = title(Layer.RETRIEVED, empty=not retrieved)
-    # Where the last whole chapter begins, the story so far ended while that one was written.
+    # While the author wrote the last whole chapter, the story so far ended before it: what a
+    # provider cached then ends there.
     last = synopsis[-1:] if user.whole_chapters else []
     if before := synopsis[: len(synopsis) - len(last)]:
         yield "story", *_join(heading, before, tools)
@@ -673,11 +704,13 @@ def _parts(user: UserContent, tools: TextTools) -> Iterator[_UserPart]:
     if last or not before:
         yield "story" if last else None, *_join(heading, last, tools)
     passages = retrieved[len(synopsis) :]
-    held = next((n for n, decision in enumerate(passages) if decision.late), len(passages))
-    if held:
-        yield "passages", *_join("", passages[:held], tools)
-    if held < len(passages):
-        yield "allusions", *_join("", passages[held:], tools)
+    passages_end = next(
+        (n for n, decision in enumerate(passages) if decision.is_allusion), len(passages)
+    )
+    if passages_end:
+        yield "passages", *_join("", passages[:passages_end], tools)
+    if passages_end < len(passages):
+        yield "allusions", *_join("", passages[passages_end:], tools)
     immediate = [decision for decision in user.immediate if decision.is_kept]
     document = next((n for n, decision in enumerate(immediate) if decision.settled), None)
     if document is None:
@@ -686,8 +719,8 @@ def _parts(user: UserContent, tools: TextTools) -> Iterator[_UserPart]:
     text, tokens = _join(heading, immediate[:document], tools)
     blocks = list(_settled_blocks(immediate[document]))
     for number, block in enumerate(blocks):
-        is_late = number >= len(blocks) - WINDOW_POINTS
-        yield "window" if is_late else None, text + block, tokens + tools.count(block)
+        is_near_cursor = number >= len(blocks) - WINDOW_POINTS
+        yield "window" if is_near_cursor else None, text + block, tokens + tools.count(block)
         text, tokens = "", 0
 
 

@@ -203,7 +203,7 @@ def with_current_tokenizer(profile: BudgetProfile, tables: KnownTables = PACKAGE
 
 
 class Budget(Model):
-    """A profile and what is to be said of it."""
+    """A profile and the warnings about it."""
 
     profile: BudgetProfile
     warnings: tuple[Caution, ...] = ()

@@ -275,9 +275,10 @@ def _redact_ref(ref: str, tools: TextTools) -> str:
 
 
 def guard_lengths(guarded: Sequence[Fragment], tools: TextTools) -> None:
-    """Refuse input whose length alone, or one text of which alone, is over the limit.
+    """Refuse input if all of it, or a single text, is certainly over the token limit.
 
-    So no very long text is ever redacted or counted to find that it is too long.
+    Lengths are checked first, so that a very long text is never redacted or counted only to be
+    refused.
     """
     tokenizer = tools.tokenizer
     guard_characters(guarded, MAX_INPUT_TOKENS, tools)
@@ -288,7 +289,7 @@ def guard_lengths(guarded: Sequence[Fragment], tools: TextTools) -> None:
 
 
 def guard_characters(guarded: Sequence[Fragment], limit: int, tools: TextTools) -> None:
-    """Refuse input whose length alone is over a limit of tokens; takes no time at all."""
+    """Refuse input with more characters than the limit of tokens could ever hold; counts no token."""
     most = limit * min(CHARACTERS_PER_TOKEN, tools.tokenizer.longest)
     if sum(len(fragment.text) for fragment in guarded) > most:
         refuse_input(guarded, tools, limit)
@@ -362,7 +363,7 @@ class Decision(Model, gc=False):
 
     `fits_with` is how many more tokens of room in its layer would have kept all of it. `settled`
     is how much of `rendered`, in code points, stands before the author's cursor in the document.
-    A `late` one answers single sentences, as its fragment says.
+    `is_allusion` is that of its fragment.
     """
 
     evidence: TrimEvidence
@@ -375,7 +376,7 @@ class Decision(Model, gc=False):
     priority: int | None = None
     fits_with: int | None = None
     settled: int = 0
-    late: bool = False
+    is_allusion: bool = False
     redactions: tuple[RedactionEvidence, ...] = ()
 
     @property
@@ -397,7 +398,10 @@ class Decision(Model, gc=False):
 
 
 class ListNumber(NamedTuple):
-    """The number before a constraint, its tokens, and those of the number it had untrimmed."""
+    """A constraint's number in the list, and its tokens.
+
+    `before_tokens` are those of the number that it would have if no constraint were left out.
+    """
 
     text: str = ""
     tokens: int = 0
@@ -462,7 +466,7 @@ def _decide(
         confidence=fragment.confidence,
         priority=fragment.priority,
         fits_with=None if fits_with is None else max(1, fits_with),
-        late=fragment.late,
+        is_allusion=fragment.is_allusion,
         redactions=unit.evidence,
     )
 

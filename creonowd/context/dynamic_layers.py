@@ -50,8 +50,8 @@ from creonowd.text import file_stem
 INPUT_REF = "additionalInput"
 SELECTION_REF = "selection"
 NOTES_SHARE = 4
-LATE_SHARE = 3
-LATE_TOKENS = 560
+ALLUSION_SHARE = 3
+ALLUSION_TOKENS = 560
 # What the window leaves below the target changes with every letter; chunks get whole steps of it.
 ROOM_STEP = 256
 # A suggested budget is a multiple of this. It is computed as if Rules may have no more than this
@@ -149,13 +149,13 @@ def trim_user_content(
     story = sum(chapter.tokens for chapter in synopsis)
     room -= story
     given, repeated = _without_repeats(plan, given, synopsis)
-    window, firm, before = _fit_document(plan, given, room, least)
+    window, steady_room, before = _fit_document(plan, given, room, least)
     before = (*before, *of_layer(Layer.IMMEDIATE, repeated))
     immediate = _immediate_order(window, before, given.pinned, notes)
     taken = system_prompt.prompt.tokens + layer_tokens(Layer.IMMEDIATE, immediate, tools)
     taken += tools.count(title(Layer.RETRIEVED, empty=False))
     chunks = given.chunks.trim(
-        _retrieved_room(plan, taken, story, given.chunks.pinned_tokens), window.span, firm
+        _retrieved_room(plan, taken, story, given.chunks.pinned_tokens), window.span, steady_room
     )
     retrieved = (*synopsis, *chunks, *of_layer(Layer.RETRIEVED, repeated))
     return UserContent(
@@ -296,7 +296,7 @@ def _first_chapters(whole: Sequence[Unit], step: int) -> Iterator[int]:
 
 
 def _first_lines(unit: Unit | None, without: int, tools: TextTools) -> Unit | None:
-    """Return a unit without so many of its last lines; None if nothing is left."""
+    """Return a unit without that many of its last lines; None if nothing is left."""
     if unit is None or not without:
         return unit
     text = "\n".join(unit.text.split("\n")[:-without])
@@ -343,11 +343,11 @@ def _fit_document(
         return (*_fit_window(plan, given, room, least), ())
     left = room - previous.tokens
     if left >= 0:
-        window, firm = _fit_window(plan, given, left, least - previous.tokens)
+        window, steady_room = _fit_window(plan, given, left, least - previous.tokens)
         if window.from_start or window.decision is None:
-            return window, firm, (keep(previous, Rule.WINDOW),)
-    window, firm = _fit_window(plan, given, room, least)
-    return window, firm, (drop(previous, Rule.WINDOW, max(1, previous.tokens - room)),)
+            return window, steady_room, (keep(previous, Rule.WINDOW),)
+    window, steady_room = _fit_window(plan, given, room, least)
+    return window, steady_room, (drop(previous, Rule.WINDOW, max(1, previous.tokens - room)),)
 
 
 def _fit_window(
@@ -373,10 +373,10 @@ def _share_room(
     lies before the cursor its share is kept for it, whatever lies after the cursor.
     """
     first = measure_window(around, min(room, share), least)
-    firm = room - (first.tokens if first.from_start else min(room, share))
-    kept = chunks.kept_tokens(firm, first.span)
+    steady_room = room - (first.tokens if first.from_start else min(room, share))
+    kept = chunks.kept_tokens(steady_room, first.span)
     # A larger budget would bring more chunks, too.
-    return fit_window(around, room - kept, least, chunks.tokens - kept), firm
+    return fit_window(around, room - kept, least, chunks.tokens - kept), steady_room
 
 
 def _retrieved_room(plan: Plan, taken: int, story: int, pinned: int) -> "RetrievedRoom":
@@ -495,22 +495,22 @@ def trim_notes(units: Sequence[Unit], room: int) -> list[Decision]:
 
 
 def _chunk_key(unit: Unit) -> tuple[object, ...]:
-    """Sort chunks, the best first; those that answer the last words come after the others."""
-    return (not unit.fragment.pinned, unit.fragment.late, *rank_key(unit.fragment))
+    """Sort chunks, the best first; allusions come after the others."""
+    return (not unit.fragment.pinned, unit.fragment.is_allusion, *rank_key(unit.fragment))
 
 
 class _ChosenChunks(NamedTuple):
-    """The chunks, by index, that are kept, in the parts that stand one after the other, and the rest.
+    """Which chunks are kept, by index: `in_order` first, then those that fill a gap, then allusions.
 
     `left_out` are those of `asked` that did not fit into `room`.
     """
 
     in_order: Sequence[int]
-    late: Sequence[int]
+    gap_fillers: Sequence[int]
     left_out: Sequence[int]
     asked: Sequence[int]
     room: int
-    behind: Sequence[int] = ()
+    allusions: Sequence[int] = ()
 
 
 class RankedChunks:
@@ -530,7 +530,9 @@ class RankedChunks:
         self._tokens = [unit.tokens for unit in self.units]
         self._fewest_tokens = min(self._tokens, default=0)
         self.pinned_tokens = sum(one.tokens for one in self.units if one.fragment.pinned)
-        self._late = frozenset(n for n, unit in enumerate(self.units) if unit.fragment.late)
+        self._allusions = frozenset(
+            n for n, unit in enumerate(self.units) if unit.fragment.is_allusion
+        )
         all_chunks = self._without_duplicates(range(len(self.units)), set())
         self._last: tuple[frozenset[int], _ChunkChoice] = (frozenset(), all_chunks)
         self._kept: dict[int, Decision] = {}
@@ -545,23 +547,25 @@ class RankedChunks:
         """Return the tokens of what `trim` keeps."""
         candidates, _ = self._candidates(window)
         chosen = self._choose(candidates, room, room)
-        return self._tokens_of(*chosen.in_order, *chosen.late, *chosen.behind)
+        return self._tokens_of(*chosen.in_order, *chosen.gap_fillers, *chosen.allusions)
 
     def trim(
-        self, room: RetrievedRoom, window: Span | None, firm: int | None = None
+        self, room: RetrievedRoom, window: Span | None, steady_room: int | None = None
     ) -> tuple[Decision, ...]:
         """Keep chunks by falling score; the decisions stand in the order of the prompt.
 
         What lies in the window on the document is no candidate, and what repeats it elsewhere is a
-        duplicate. `firm` is how much of the room does not change with the cursor, by default all.
+        duplicate. `steady_room` is how much of the room does not change with the cursor, by default
+        all.
         """
         candidates, rejected = self._candidates(window)
-        chosen = self._choose(candidates, room.tokens, room.tokens if firm is None else firm)
+        steady = room.tokens if steady_room is None else steady_room
+        chosen = self._choose(candidates, room.tokens, steady)
         left_out = self._leave_out(chosen, room.rule)
         left_out |= {index: self._drop(index, rule) for index, rule in rejected}
         place = self._place.__getitem__
         first = sorted([*chosen.in_order, *left_out], key=place)
-        rest = (*sorted(chosen.late, key=place), *sorted(chosen.behind, key=place))
+        rest = (*sorted(chosen.gap_fillers, key=place), *sorted(chosen.allusions, key=place))
         return tuple([left_out.get(index) or self._keep(index) for index in (*first, *rest)])
 
     def _leave_out(self, chosen: "_ChosenChunks", rule: Rule) -> dict[int, Decision]:
@@ -578,24 +582,25 @@ class RankedChunks:
             index: self._drop(index, rule, up_to[index] - chosen.room) for index in chosen.left_out
         }
 
-    def _choose(self, candidates: Sequence[int], room: int, firm: int) -> "_ChosenChunks":
-        """Return what is kept and left out, in the parts that stand one after the other.
+    def _choose(self, candidates: Sequence[int], room: int, steady_room: int) -> "_ChosenChunks":
+        """Fill the room: first chunks that the query found, then allusions in a share of their own.
 
-        Answers to single sentences have a room of their own, behind all other chunks: they change
-        as the author writes, and how much room the others have does not depend on them. What they
-        leave of theirs goes to the others, behind them all.
+        Allusions change as the author writes, so they stand last and take nothing from the others;
+        what they leave free goes to chunks that did not fit, behind them.
         """
-        answers = [index for index in candidates if index in self._late]
-        if not answers:
-            return self._fill(candidates, room, firm)
-        early = [index for index in candidates if index not in self._late]
+        allusions = [index for index in candidates if index in self._allusions]
+        if not allusions:
+            return self._fill(candidates, room, steady_room)
+        found = [index for index in candidates if index not in self._allusions]
         unpinned = max(0, room - self.pinned_tokens)
-        less = room - max(unpinned // LATE_SHARE, min(unpinned, LATE_TOKENS))
-        first = self._fill(early, less, min(firm, less))
-        left = room - self._tokens_of(*first.in_order, *first.late)
-        again = self._fill([*answers, *first.left_out], left, left)
-        return again._replace(
-            in_order=first.in_order, late=first.late, behind=[*again.in_order, *again.late]
+        less = room - max(unpinned // ALLUSION_SHARE, min(unpinned, ALLUSION_TOKENS))
+        first = self._fill(found, less, min(steady_room, less))
+        left = room - self._tokens_of(*first.in_order, *first.gap_fillers)
+        last = self._fill([*allusions, *first.left_out], left, left)
+        return last._replace(
+            in_order=first.in_order,
+            gap_fillers=first.gap_fillers,
+            allusions=[*last.in_order, *last.gap_fillers],
         )
 
     def _tokens_of(self, *indexes: int) -> int:
@@ -626,14 +631,14 @@ class RankedChunks:
             seen.add(text)
         return candidates, rejected
 
-    def _fill(self, candidates: Sequence[int], room: int, firm: int) -> "_ChosenChunks":
-        """Keep every chunk that still fits; those kept after one did not are `late`.
+    def _fill(self, candidates: Sequence[int], room: int, steady_room: int) -> "_ChosenChunks":
+        """Keep every chunk that still fits; those kept after one did not are gap fillers.
 
-        They fill a gap, and stand behind all others: as the gap changes with the cursor, other
-        chunks fill it, and what stands before them stays where it is.
+        They stand behind all others: as the gap changes with the cursor, other chunks fill it, and
+        what stands before them stays where it is.
         """
         in_order: list[int] = []
-        late: list[int] = []
+        gap_fillers: list[int] = []
         left_out: list[int] = []
         left, wanted = room, 0
         has_gap = False
@@ -643,14 +648,16 @@ class RankedChunks:
                 break
             tokens = self._tokens[index]
             wanted += tokens
-            has_gap = has_gap or wanted > firm
+            # From here on the chunk would only fit at this cursor position.
+            has_gap = has_gap or wanted > steady_room
             if tokens <= left:
-                (late if has_gap else in_order).append(index)
+                target = gap_fillers if has_gap else in_order
+                target.append(index)
                 left -= tokens
             else:
                 left_out.append(index)
                 has_gap = True
-        return _ChosenChunks(in_order, late, left_out, candidates, room)
+        return _ChosenChunks(in_order, gap_fillers, left_out, candidates, room)
 
     def _keep(self, index: int) -> Decision:
         if index not in self._kept:

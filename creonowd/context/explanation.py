@@ -267,7 +267,7 @@ def rivals(assembly: Assembly, decision: Decision) -> list[Decision]:
 
 def _chunk_rank(decision: Decision) -> tuple[object, ...]:
     fragment = decision.fragment
-    return (not fragment.pinned, fragment.late, *rank_key(fragment))
+    return (not fragment.pinned, fragment.is_allusion, *rank_key(fragment))
 
 
 def _is_ranked(decision: Decision, assembly: Assembly) -> bool:

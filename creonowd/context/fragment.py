@@ -180,51 +180,68 @@ class Stage(Model, cache_hash=True, gc=False):
 
 
 class Fragment(Model, cache_hash=True, gc=False):
-    """One candidate.
-
-    `text` is what the source holds: not yet redacted, JSON already in its canonical form.
-    `whole` texts are kept or dropped, never cut. `names` are what an entity is called. `title`
-    stands on a line above the text, and `first_line` is the line of its file where it begins.
-    `token_count` is what a host claims; it is checked and otherwise ignored. `since` and `until`
-    are the places of the story between which it holds, `stages` what is added to its text on the
-    way; `due` is where a thread is to be resolved; `excluded` is the step that left it out before.
-    A `late` one answers single sentences before the cursor, and stands behind the others.
-    `arrival` is when a chunk came: what stood there before keeps its place in front.
-    `story_number` puts chunks into the order of the story; zero has no place in it. `extent` is
-    the part of a document that it repeats word by word; `chapters` are the documents that a summary
-    has a line for. A `pinned` one is kept before others of its layer.
-    """
+    """A text that a source offers, and what places and ranks it."""
 
     layer: Layer
+    """The layer that it belongs to."""
     source: str
+    """The name of the source that has it."""
     source_ref: str
+    """What it is: a file, a passage of a document, a constraint, a host's chunk."""
     text: str
+    """What the source has: not yet redacted, JSON already in its canonical form."""
     kind: FragmentKind = FragmentKind.TEXT
+    """What it is treated as."""
     whole: bool = False
+    """Whether it is kept or dropped as a whole, never cut."""
     place: Place = Place()
+    """Where it stands in its layer."""
     score: float | None = None
+    """How well it answers the query, from 0 to 1."""
     confidence: float | None = None
+    """How sure the source is of it, from 0 to 1; none means 1."""
     priority: int = DEFAULT_PRIORITY
+    """Which comes first where scores and confidences are equal."""
     origin: ConstraintOrigin = ConstraintOrigin.USER
+    """Who made a constraint."""
     degradable: bool = False
+    """Whether a constraint may be left out for want of room."""
     names: tuple[str, ...] = ()
+    """What an entity is called."""
     title: str = ""
+    """A line that stands above the text."""
     first_line: int = 1
+    """The line of its file where it begins."""
     hosted: bool = False
+    """Whether a host sent it."""
     span: Span | None = None
+    """Where a passage stands in the author's document."""
     project_id: str | None = None
+    """The project that it names; another one than the request's ends the request."""
     token_count: int | None = None
+    """What a host says that it has in tokens; checked, else ignored."""
     since: str = ""
+    """The place of the story from which it holds."""
     until: str = ""
+    """The place of the story up to which it holds."""
     due: str = ""
+    """Where in the story a thread is to be resolved."""
     stages: tuple[Stage, ...] = ()
+    """What is added to its text in the course of the story."""
     excluded: Rule | None = None
-    late: bool = False
+    """The step that left it out before."""
+    is_allusion: bool = False
+    """Whether it was found for a single sentence before the cursor; it stands behind the others."""
     arrival: int = 0
+    """When a chunk was first found: what stood there before keeps its place in front."""
     story_number: int = 0
+    """Its number in the order of the story; zero has no place in it."""
     extent: Extent | None = None
+    """The part of a document that it repeats word by word."""
     chapters: tuple[str, ...] = ()
+    """The documents that a summary has a line for."""
     pinned: bool = False
+    """Whether the author pinned it: it is kept before others of its layer."""
 
     @property
     def weight(self) -> int:

@@ -31,8 +31,8 @@ MAX_SYNOPSIS = 1000
 LONGEST_QUERY = 2000
 # How far before the end of the query a sentence may stand that is searched for by itself.
 REACH = 2000
-# The query moves by so many steps of the window at once. What was found for the query before keeps
-# its place, except after every so many moves: then nothing is held.
+# The query moves `QUERY_STEPS` window steps at a time. Passages of the earlier query keep their
+# place, for at most `QUERIES - 1` moves; then the order starts anew.
 QUERY_STEPS, QUERIES = 4, 4
 CHUNK_LIMIT = 200
 MOST_SUMMARIES = 3
@@ -401,10 +401,13 @@ def query_ends(text: str, cursor: int, step: int) -> tuple[int, ...]:
 
 
 class LastSentences(NamedTuple):
-    """Whole sentences before the cursor, each of which asks: those up to the query's end, and later ones."""
+    """Whole sentences before the cursor that are searched for one by one.
 
-    firm: tuple[str, ...] = ()
-    late: tuple[str, ...] = ()
+    Those that end before the query does, and later ones.
+    """
+
+    before_query_end: tuple[str, ...] = ()
+    after_query_end: tuple[str, ...] = ()
 
 
 class WholeSentences(NamedTuple):
@@ -422,7 +425,7 @@ _whole_sentences: Memo[tuple[str, int, int], WholeSentences] = Memo(
 def last_sentences(text: str, end: int, cursor: int) -> LastSentences:
     """Return the sentences that end before the query's end, and those between it and the cursor.
 
-    An unfinished one does not ask yet: it would ask something else with every letter.
+    An unfinished sentence is not searched for: its query would change with every letter.
     """
     first = max(0, end - REACH - CONTEXT)
     before = text[first:cursor]
@@ -430,9 +433,10 @@ def last_sentences(text: str, end: int, cursor: int) -> LastSentences:
     # What ends up to `end` depends on nothing behind the next visible character.
     seen = _NO_BLANK.search(before, end)
     read = before if seen is None else before[: seen.end()]
-    firm = _whole_sentences.get((read, start, end), lambda: _sentences_in(read, start, end))
-    late = _sentences_in(before, end, len(before), firm.end).sentences
-    return LastSentences(firm.sentences, tuple(one for one in late if one not in firm.sentences))
+    first_part = _whole_sentences.get((read, start, end), lambda: _sentences_in(read, start, end))
+    rest = _sentences_in(before, end, len(before), first_part.end).sentences
+    known = first_part.sentences
+    return LastSentences(known, tuple(one for one in rest if one not in known))
 
 
 def _sentences_in(text: str, start: int, end: int, begin: int | None = None) -> WholeSentences:

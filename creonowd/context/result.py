@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET, Raw, UnsetType
 
-from creonowd.context.assemble import Assembly, PartName, PromptPlace
+from creonowd.context.assemble import Assembly, BreakPoint, PartName
 from creonowd.context.budget import CountCorrection
 from creonowd.context.candidates import EncodedPart, TrimEvidence, add_up, encode_part
 from creonowd.context.fragment import DYNAMIC, Layer, Notice, show
@@ -193,7 +193,7 @@ def answer(assembly: Assembly, comparison: PrefixComparison, target: ModelTarget
     return _result(_answer_fields(assembly, target), comparison, parts)
 
 
-class EncodedAnswer(NamedTuple):
+class EncodedResult(NamedTuple):
     """An answer whose texts and evidence are encoded, and the rest of its fields.
 
     What belongs to the system prompt was encoded when that was made; many answers share it.
@@ -223,11 +223,11 @@ class EncodedAnswer(NamedTuple):
         return _result(self.fields, comparison, raw)
 
 
-def encode_answer(assembly: Assembly, target: ModelTarget) -> EncodedAnswer:
+def encode_result(assembly: Assembly, target: ModelTarget) -> EncodedResult:
     """Encode what an answer has beside the stable part."""
     dynamic = [piece for layer in DYNAMIC for piece in assembly.layers[layer].evidence]
     new = encode_part(assembly.user_content.text, [*_untimely(assembly), *dynamic])
-    return EncodedAnswer(assembly.system_prompt.encoded, new, _answer_fields(assembly, target))
+    return EncodedResult(assembly.system_prompt.encoded, new, _answer_fields(assembly, target))
 
 
 def _untimely(assembly: Assembly) -> Iterator[TrimEvidence]:
@@ -341,42 +341,46 @@ def redaction_evidence(assembly: Assembly) -> list[RedactionEvidence]:
 
 
 def break_points(assembly: Assembly, model: str) -> list[CacheBreakPoint]:
-    """Return where the prompt is cut into blocks, in its order, and which places are marked."""
+    """Return where the prompt is cut into blocks, in its order, and which ends are marked."""
     rule, minimum = cache_facts(model)
-    places = assembly.places
-    marked = _places_to_mark([place for place in places if place.tokens >= minimum], rule)
+    points = assembly.break_points
+    marked = _points_to_mark([point for point in points if point.tokens >= minimum], rule)
     return [
         CacheBreakPoint(
-            after=place.after,
-            hash=place.hash,
-            bytes=place.bytes,
-            tokens=place.tokens,
+            after=point.after,
+            hash=point.hash,
+            bytes=point.bytes,
+            tokens=point.tokens,
             minimum_tokens=minimum,
-            reaches_minimum=place.tokens >= minimum,
+            reaches_minimum=point.tokens >= minimum,
             rule=rule,
-            marked=place in marked,
+            marked=point in marked,
         )
-        for place in places
+        for point in points
     ]
 
 
-def _places_to_mark(places: Sequence[PromptPlace], rule: CacheRule) -> list[PromptPlace]:
-    """Choose the places to mark: where parts that change at different times meet, as many as allowed."""
-    by_name = {place.after: place for place in places}
-    window = [place for place in places if place.after == "window"]
+def _points_to_mark(points: Sequence[BreakPoint], rule: CacheRule) -> list[BreakPoint]:
+    """Choose the break points to mark: where parts that change at different times meet, as many as allowed."""
+    by_name = {point.after: point for point in points}
+    window = [point for point in points if point.after == "window"]
     stable = [by_name[name] for name in ("systemPrompt", "story") if name in by_name]
-    held = [by_name[name] for name in ("passages", "allusions") if name in by_name]
+    dynamic = [by_name[name] for name in ("passages", "allusions") if name in by_name]
     if rule is CacheRule.MARKS:
         rules = [by_name[name] for name in ("rules",) if name in by_name]
-        return [*window[-1:], *stable, *_longer_part(stable, held), *rules][:MOST_MARKS]
+        return [*window[-1:], *stable, *_longer_part(stable, dynamic), *rules][:MOST_MARKS]
     if rule is CacheRule.BREAK_POINTS:
         # A break point matches only what was written exactly there, so the one before is named too.
-        return [*window[-2:], *stable, *held]
+        return [*window[-2:], *stable, *dynamic]
     return []
 
 
-def _longer_part(stable: Sequence[PromptPlace], held: Sequence[PromptPlace]) -> list[PromptPlace]:
+def _longer_part(stable: Sequence[BreakPoint], dynamic: Sequence[BreakPoint]) -> list[BreakPoint]:
     """Return the end of the passages or of the allusions behind them, whichever has more tokens."""
-    starts = [*stable[-1:], *held]
-    lengths = [place.tokens - start.tokens for start, place in zip(starts, held, strict=False)]
-    return [held[lengths.index(max(lengths))]] if len(lengths) == len(held) > 0 else [*held[-1:]]
+    starts = [*stable[-1:], *dynamic]
+    lengths = [point.tokens - start.tokens for start, point in zip(starts, dynamic, strict=False)]
+    return (
+        [dynamic[lengths.index(max(lengths))]]
+        if len(lengths) == len(dynamic) > 0
+        else [*dynamic[-1:]]
+    )

@@ -5,9 +5,9 @@ assembly. A fragment of another project ends the request.
 """
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import anyio
 from anyio import CapacityLimiter
@@ -46,7 +46,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.text import file_stem
-from creonowd.threads import RoundCache
+from creonowd.threads import BatchCache
 
 MAX_TOKEN_COUNT = 10_000_000
 _FATAL = {ErrorCode.CONTEXT_SCOPE_VIOLATION, ErrorCode.CONTEXT_INPUT_TOO_LARGE}
@@ -55,7 +55,7 @@ _FATAL = {ErrorCode.CONTEXT_SCOPE_VIOLATION, ErrorCode.CONTEXT_INPUT_TOO_LARGE}
 # How much of the end of the chapter before an empty page asks with, in code points.
 FIRST_WORDS = 480
 LAST_ASKED = 3
-# How many sets of stable answers are kept at most, with what was put together with each.
+# How many sets of results of the stable layers are kept at most.
 MOST_STABLE = 16
 
 
@@ -150,8 +150,8 @@ class Source(Protocol):
         """Return the fragments for one assembly; any exception means that there are none."""
         ...
 
-    def read_ahead(self, cache: RoundCache) -> None:
-        """Read what answers need, in the thread of a round and together with all others."""
+    def read_ahead(self, cache: BatchCache) -> None:
+        """Read what results need, in the thread of a batch and together with all others."""
 
     def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
         """Return the same as `fetch` without waiting for anything; None if that has to wait."""
@@ -194,11 +194,11 @@ def _dynamic(plan: Plan, ask: SourceQuery) -> SourceQuery:
         last = last_sentences(document.text, end, document.here.end)
         if not searched.strip():
             searched = _first_words(plan)
-            asked = last_sentences(searched, len(searched), len(searched)).firm
-            last = LastSentences(asked, last.late or asked[-LAST_ASKED:])
+            asked = last_sentences(searched, len(searched), len(searched)).before_query_end
+            last = LastSentences(asked, last.after_query_end or asked[-LAST_ASKED:])
     if plan.allowances.long:
-        # Passages stand before the window; a new one would cost the cache all of that.
-        last = LastSentences(last.firm)
+        # A new passage before the window would invalidate the cached window.
+        last = LastSentences(last.before_query_end)
     rules = plan.skill.rules
     return SourceQuery(
         project_id=ask.project_id,
@@ -241,85 +241,91 @@ def _wish(plan: Plan) -> str:
     return "\n".join(filter(None, (text[:LONGEST_QUERY], plan.additional_input)))
 
 
-class AnswerFacts(NamedTuple):
-    """The projects that an answer's fragments name, and whether any depends on the place."""
+class ResultFacts(NamedTuple):
+    """The projects that a result's fragments name, and whether any depends on the place."""
 
     projects: frozenset[str | None]
     is_timed: bool
 
 
-class KnownAnswers:
-    """What was made of answers that sources have in memory: the same ones come again and again.
+class ResultCache:
+    """Cache of what was computed from the results of sources.
 
-    An answer is recognised as the very same value, and kept as long as what was made of it. Those
-    of the stable layers are the same for many that differ in the others.
+    A result is looked up by identity, since a source in whose folder nothing changed returns the
+    same object. Results of the stable layers are the first key, because many requests share them.
     """
 
     def __init__(self, characters: int = 8_000_000) -> None:
         self._characters = characters
-        self._facts: Memo[int, tuple[SourceResult, AnswerFacts]] = Memo(characters, _weigh_facts)
-        self._joined: Memo[tuple[str | int, ...], _JoinedAnswers] = Memo(
+        self._facts: Memo[int, tuple[SourceResult, ResultFacts]] = Memo(characters, _weigh_facts)
+        self._joined: Memo[tuple[str | int, ...], _JoinedResults] = Memo(
             characters, lambda _key, joined: joined.weight
         )
 
-    def facts(self, answer: SourceResult, layer: Layer) -> AnswerFacts | None:
-        """Look at all fragments of an answer; None if it makes no sense."""
-        known = self._facts.peek(id(answer)) if layer in STABLE else None
+    def facts(self, result: SourceResult, layer: Layer) -> ResultFacts | None:
+        """Check all fragments of a result; None if it is malformed."""
+        known = self._facts.peek(id(result)) if layer in STABLE else None
         if known is not None:
             return known[1]
-        facts = _facts(answer, layer)
+        facts = _facts(result, layer)
         if facts is not None and layer in STABLE:
-            self._facts.put(id(answer), (answer, facts))
+            self._facts.put(id(result), (result, facts))
         return facts
 
-    def results(self, project_id: str, answers: "AnswersByLayer") -> "SourceResults | None":
-        """Return these answers of a project put together, if they were before."""
-        joined = self._joined.peek((project_id, *map(id, answers.stable)))
-        known = None if joined is None else joined.dynamic.peek(tuple(map(id, answers.dynamic)))
+    def find(self, project_id: str, results: "ResultsByLayer") -> "GatheredFragments | None":
+        """Return what these results of a project were joined to before; None if they never were."""
+        joined = self._joined.peek((project_id, *map(id, results.stable)))
+        known = None if joined is None else joined.dynamic.peek(tuple(map(id, results.dynamic)))
         return None if known is None else known[1]
 
-    def keep(self, project_id: str, answers: "AnswersByLayer", results: "SourceResults") -> None:
-        """Keep answers of a project that were put together."""
-        key = (project_id, *map(id, answers.stable))
-        joined = self._joined.get(key, lambda: _JoinedAnswers(answers.stable, self._characters))
-        joined.dynamic.put(tuple(map(id, answers.dynamic)), (answers.dynamic, results))
+    def keep(
+        self, project_id: str, results: "ResultsByLayer", gathered: "GatheredFragments"
+    ) -> None:
+        """Keep what results of a project were joined to."""
+        key = (project_id, *map(id, results.stable))
+        joined = self._joined.get(key, lambda: _JoinedResults(results.stable, self._characters))
+        joined.dynamic.put(tuple(map(id, results.dynamic)), (results.dynamic, gathered))
 
 
-class AnswersByLayer(NamedTuple):
-    """The answers with texts of the stable layers, and all others."""
+class ResultsByLayer(NamedTuple):
+    """The results with texts of the stable layers, and all others."""
 
     stable: tuple[object, ...]
     dynamic: tuple[object, ...]
 
 
-class _JoinedAnswers:
-    """What was put together of the same stable answers with others.
+class _JoinedResults:
+    """Gathered fragments that share the same results of the stable layers.
 
-    More than a few sets of stable answers are not kept at all.
+    At most `MOST_STABLE` such sets are kept.
     """
 
     def __init__(self, stable: Sequence[object], characters: int) -> None:
         self.stable = stable
-        self.dynamic: Memo[tuple[int, ...], tuple[Sequence[object], SourceResults]] = Memo(
+        self.dynamic: Memo[tuple[int, ...], tuple[Sequence[object], GatheredFragments]] = Memo(
             3 * characters, _weigh_dynamic
         )
         texts = sum(one.weight for one in stable if isinstance(one, SourceResult))
         self.weight = max(1000 + texts, characters // MOST_STABLE)
 
 
-def _weigh_dynamic(_key: object, known: "tuple[Sequence[object], SourceResults]") -> int:
-    """Return about how many characters it takes to keep answers; half of them are kept elsewhere."""
-    answers = [one.fragments for one in known[0] if isinstance(one, SourceResult)]
-    return 1000 + sum(100 + len(one.text) // 2 for fragments in answers for one in fragments)
+def _weigh_dynamic(_key: object, known: "tuple[Sequence[object], GatheredFragments]") -> int:
+    """Return about how many characters it takes to keep results; half of them are kept elsewhere."""
+    results = [one.fragments for one in known[0] if isinstance(one, SourceResult)]
+    return 1000 + sum(100 + len(one.text) // 2 for fragments in results for one in fragments)
 
 
-def _weigh_facts(_key: int, known: tuple[SourceResult, AnswerFacts]) -> int:
+def _weigh_facts(_key: int, known: tuple[SourceResult, ResultFacts]) -> int:
     return known[0].weight
 
 
-# What a source returned and what was found in it, the error that ends the request, or the kind of
-# the failure.
-SourceAnswer = tuple[SourceResult, AnswerFacts] | DaemonError | str
+class Outcome(NamedTuple):
+    """What came of asking a source: a result that was checked, or why there is none."""
+
+    result: SourceResult | None = None
+    facts: ResultFacts | None = None
+    failure: str = ""
+    fatal: DaemonError | None = None
 
 
 class Failure(Model):
@@ -330,142 +336,145 @@ class Failure(Model):
     kind: str
 
 
-class SourceResults(Model):
-    """What all sources returned, in the order of the sources and not of their answers.
-
-    `untimely` does not hold at the author's place, and `states` say where the pieces of the
-    stable layers stand in time. `timeless` layers have no piece that depends on the place. If the
-    same answers are this very value again, `made` keeps what was made of it, for as long as it.
-    """
+class GatheredFragments(Model):
+    """What all sources returned, in the order of the sources and not in that of their replies."""
 
     fragments: dict[Layer, tuple[Fragment, ...]]
+    """Fragments by layer."""
     timeless: frozenset[Layer] = frozenset()
-    made: dict[Any, Any] | None = None
+    """Layers in which no fragment depends on the author's place in the story."""
+    computed: dict[Hashable, object] | None = None
+    """What `compose` counted of these fragments, by the key of its tools, kept as long as they are;
+    None if the same fragments may not come again."""
     untimely: tuple[UntimelyFragment, ...] = ()
+    """Fragments that do not hold at the author's place."""
     states: tuple[tuple[str, str], ...] = ()
+    """Where the fragments of the stable layers stand in time."""
     left_out: tuple[Omission, ...] = ()
+    """What sources had to leave out."""
     warnings: tuple[Caution, ...] = ()
+    """The warnings of the sources, and of those that failed."""
     failures: tuple[Failure, ...] = ()
+    """The sources that failed."""
     summaries: frozenset[Summary] = frozenset()
+    """The summaries that skills ask for and fragments give."""
     earlier: tuple[tuple[str, int], ...] = ()
+    """How much earlier chapters mention each entity, by `source_ref`."""
 
 
 async def gather(
     plan: Plan,
     sources: Sequence[Source],
     reading: CapacityLimiter | None = None,
-    known: KnownAnswers | None = None,
-) -> SourceResults:
+    cache: ResultCache | None = None,
+) -> GatheredFragments:
     """Ask all sources at once and wait for the slowest, at most until its deadline.
 
-    A source in whose folder nothing changed returns the very same value; `known` keeps what was
-    made of it.
-
-    Those with a deadline of their own are asked now, the others when `reading` has a place: in
-    a crowd the clock of a source runs while it works, not while it waits for its turn.
+    `cache` keeps what was joined of the same results before. `reading` limits how many requests
+    wait for sources without a deadline of their own: the time of a source runs while it works, not
+    while it waits for its turn.
     """
-    known = known or KnownAnswers(1)
+    cache = cache or ResultCache(1)
     asks = {layer: query_for(plan, layer) for layer in {source.layer for source in sources}}
-    fetched = [_fetch_now(source, asks[source.layer]) for source in sources]
-    by_layer = _by_layer(sources, fetched)
-    if (joined := known.results(plan.project_id, by_layer)) is not None:
-        return joined
-    answers = [
-        None if one is None else _check_answer(one, source, known)
-        for source, one in zip(sources, fetched, strict=True)
-    ]
-    waiting = [index for index, answer in enumerate(answers) if answer is None]
-
-    async def ask(index: int) -> None:
-        source = sources[index]
-        fetched[index] = await _fetch(source, asks[source.layer])
-        answers[index] = _check_answer(fetched[index], source)
-
-    async def ask_all(indexes: Sequence[int], timeout_ms: int) -> None:
-        # One deadline for many: a scope for each source took 0.15 ms of an assembly's 2.4.
-        with anyio.move_on_after(timeout_ms / 1000):
-            async with anyio.create_task_group() as tasks:
-                for index in indexes:
-                    tasks.start_soon(ask, index)
-
+    returned = [_ask_now(source, asks[source.layer]) for source in sources]
+    waiting = {index: sources[index] for index, one in enumerate(returned) if one is None}
     if waiting:
-        async with anyio.create_task_group() as group:
-            for index in waiting:
-                own = sources[index].timeout_ms
-                if own is not None:
-                    group.start_soon(ask_all, [index], own)
-            async with reading or nullcontext():
-                others = [index for index in waiting if sources[index].timeout_ms is None]
-                await ask_all(others, plan.source_timeout_ms)
-        by_layer = _by_layer(sources, fetched)
-        if (joined := known.results(plan.project_id, by_layer)) is not None:
-            return joined
-    pairs = zip(sources, answers, strict=True)
-    joined = _join_answers(
-        plan.project_id, [(source, answer or "timeout") for source, answer in pairs]
-    )
+        in_time = await _ask_waiting(waiting, asks, plan.source_timeout_ms, reading)
+        for index in waiting:
+            returned[index] = in_time.get(index, TimeoutError())
+    by_layer = _by_layer(sources, returned)
+    if (joined := cache.find(plan.project_id, by_layer)) is not None:
+        return joined
+    outcomes = [
+        _check_result(one, source.layer, None if index in waiting else cache)
+        for index, (source, one) in enumerate(zip(sources, returned, strict=True))
+    ]
+    joined = _join_results(plan.project_id, sources, outcomes)
     # What other processes return is a new value each time.
-    may_return = all(sources[index].revision() is not None for index in waiting)
+    may_return = all(source.revision() is not None for source in waiting.values())
     if may_return and not joined.failures:
-        joined = replace(joined, made={})
-        known.keep(plan.project_id, by_layer, joined)
+        joined = replace(joined, computed={})
+        cache.keep(plan.project_id, by_layer, joined)
     return joined
 
 
-def _by_layer(sources: Sequence[Source], fetched: Sequence[object]) -> AnswersByLayer:
-    """Separate the texts of stable layers, which are the same everywhere, from other answers."""
-    stable: list[object] = []
-    dynamic: list[object] = []
-    for source, one in zip(sources, fetched, strict=True):
-        is_text = isinstance(one, SourceResult) and bool(one.fragments)
-        (stable if is_text and source.layer in STABLE else dynamic).append(one)
-    return AnswersByLayer(tuple(stable), tuple(dynamic))
-
-
-def _fetch_now(source: Source, ask: SourceQuery) -> object | None:
-    """Return the answer of a source that has it in memory; None if it has to be waited for."""
+def _ask_now(source: Source, ask: SourceQuery) -> object | None:
+    """Return what a source has in memory, or its error; None if it has to be waited for."""
     try:
         return source.fetch_now(ask)
     except Exception as error:  # noqa: BLE001 - a source may fail in any way, the assembly in none
         return error
 
 
-async def _fetch(source: Source, ask: SourceQuery) -> object:
-    """Return what a source answers, or why it does not."""
+async def _ask_waiting(
+    waiting: Mapping[int, Source],
+    asks: Mapping[Layer, SourceQuery],
+    timeout_ms: int,
+    reading: CapacityLimiter | None,
+) -> dict[int, object]:
+    """Return what sources return or raise before their deadline, by the key of each."""
+    returned: dict[int, object] = {}
+
+    async def ask_all(indexes: Sequence[int], timeout_ms: int) -> None:
+        # One deadline for many: a scope for each source took 0.15 ms of an assembly's 2.4.
+        with anyio.move_on_after(timeout_ms / 1000):
+            async with anyio.create_task_group() as tasks:
+                for index in indexes:
+                    source = waiting[index]
+                    tasks.start_soon(_ask_one, source, asks[source.layer], returned, index)
+
+    async with anyio.create_task_group() as group:
+        for index, source in waiting.items():
+            if source.timeout_ms is not None:
+                group.start_soon(ask_all, [index], source.timeout_ms)
+        async with reading or nullcontext():
+            others = [index for index, source in waiting.items() if source.timeout_ms is None]
+            await ask_all(others, timeout_ms)
+    return returned
+
+
+async def _ask_one(
+    source: Source, ask: SourceQuery, returned: dict[int, object], index: int
+) -> None:
     try:
-        return await source.fetch(ask)
+        returned[index] = await source.fetch(ask)
     except Exception as error:  # noqa: BLE001 - a source may fail in any way, the assembly in none
-        return error
+        returned[index] = error
 
 
-def _failure(error: Exception) -> DaemonError | str:
-    """Return the error that ends the request, or the kind of the failure."""
-    if isinstance(error, TimeoutError):
-        return "timeout"
-    if isinstance(error, DaemonError):
-        return error if error.code in _FATAL else error.code
-    return type(error).__name__
+def _by_layer(sources: Sequence[Source], returned: Sequence[object]) -> ResultsByLayer:
+    """Separate the texts of stable layers, which are the same everywhere, from other results."""
+    stable: list[object] = []
+    dynamic: list[object] = []
+    for source, one in zip(sources, returned, strict=True):
+        is_text = isinstance(one, SourceResult) and bool(one.fragments)
+        target = stable if is_text and source.layer in STABLE else dynamic
+        target.append(one)
+    return ResultsByLayer(tuple(stable), tuple(dynamic))
 
 
-def _check_answer(
-    fetched: object, source: Source, known: KnownAnswers | None = None
-) -> SourceAnswer:
-    if isinstance(fetched, Exception):
-        return _failure(fetched)
-    if not isinstance(fetched, SourceResult):
-        return "malformed"
-    layer = source.layer
-    facts = _facts(fetched, layer) if known is None else known.facts(fetched, layer)
-    return "malformed" if facts is None else (fetched, facts)
+def _check_result(returned: object, layer: Layer, cache: ResultCache | None) -> Outcome:
+    """Check what a source returned or raised."""
+    if isinstance(returned, TimeoutError):
+        return Outcome(failure="timeout")
+    if isinstance(returned, DaemonError):
+        is_fatal = returned.code in _FATAL
+        return Outcome(fatal=returned) if is_fatal else Outcome(failure=returned.code)
+    if isinstance(returned, Exception):
+        return Outcome(failure=type(returned).__name__)
+    if not isinstance(returned, SourceResult):
+        return Outcome(failure="malformed")
+    facts = _facts(returned, layer) if cache is None else cache.facts(returned, layer)
+    return Outcome(failure="malformed") if facts is None else Outcome(returned, facts)
 
 
-def _facts(fetched: SourceResult, layer: Layer) -> AnswerFacts | None:
-    """Look at all fragments of an answer; None if it makes no sense."""
-    if not all(_is_sound(fragment, layer) for fragment in fetched.fragments):
+def _facts(result: SourceResult, layer: Layer) -> ResultFacts | None:
+    """Check all fragments of a result; None if it is malformed."""
+    if not all(_is_sound(fragment, layer) for fragment in result.fragments):
         return None
-    return AnswerFacts(
-        frozenset([fragment.project_id for fragment in fetched.fragments]),
-        any(fragment.is_timed for fragment in fetched.fragments),
+    return ResultFacts(
+        frozenset([fragment.project_id for fragment in result.fragments]),
+        any(fragment.is_timed for fragment in result.fragments),
     )
 
 
@@ -485,8 +494,10 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _join_answers(project_id: str, pairs: Sequence[tuple[Source, SourceAnswer]]) -> SourceResults:
-    """Put the answers together; those that end the request are raised, in the order of sources."""
+def _join_results(
+    project_id: str, sources: Sequence[Source], outcomes: Sequence[Outcome]
+) -> GatheredFragments:
+    """Join the results; an error that ends the request is raised, in the order of sources."""
     fragments: dict[Layer, list[Fragment]] = {layer: [] for layer in Layer}
     left_out: list[Omission] = []
     summaries: set[Summary] = set()
@@ -495,23 +506,23 @@ def _join_answers(project_id: str, pairs: Sequence[tuple[Source, SourceAnswer]])
     failures: list[Failure] = []
     unavailable: list[Caution] = []
     timed: set[Layer] = set()
-    for source, answer in pairs:
-        if isinstance(answer, DaemonError):
-            raise answer
-        if isinstance(answer, str):
-            failures.append(Failure(source=source.name, layer=source.layer, kind=answer))
+    for source, outcome in zip(sources, outcomes, strict=True):
+        if outcome.fatal is not None:
+            raise outcome.fatal
+        result, facts = outcome.result, outcome.facts
+        if result is None or facts is None:
+            failures.append(Failure(source=source.name, layer=source.layer, kind=outcome.failure))
             unavailable.append(replace(source.unavailable, layer=source.layer))
             continue
-        fetched, facts = answer
         _refuse_foreign(project_id, source, facts.projects)
         if facts.is_timed:
             timed.add(source.layer)
-        fragments[source.layer] += fetched.fragments
-        left_out += fetched.left_out
-        summaries.update(fetched.summaries)
-        earlier += fetched.earlier
-        warnings += [replace(warning, layer=source.layer) for warning in fetched.warnings]
-    return SourceResults(
+        fragments[source.layer] += result.fragments
+        left_out += result.left_out
+        summaries.update(result.summaries)
+        earlier += result.earlier
+        warnings += [replace(warning, layer=source.layer) for warning in result.warnings]
+    return GatheredFragments(
         fragments={layer: tuple(found) for layer, found in fragments.items()},
         timeless=frozenset(Layer) - timed,
         left_out=tuple(left_out),
@@ -522,7 +533,7 @@ def _join_answers(project_id: str, pairs: Sequence[tuple[Source, SourceAnswer]])
     )
 
 
-def in_time(plan: Plan, gathered: SourceResults) -> SourceResults:
+def fragments_at_place(plan: Plan, gathered: GatheredFragments) -> GatheredFragments:
     """Leave out what does not hold at the author's place in the story."""
     timely = {
         layer: (
@@ -542,12 +553,12 @@ def in_time(plan: Plan, gathered: SourceResults) -> SourceResults:
             *gathered.warnings,
             *(warning for each in timely.values() for warning in each.warnings),
         ),
-        made=None,
+        computed=None,
     )
 
 
-def depends_on_place(gathered: SourceResults) -> bool:
-    """Return whether what holds of some answers changes with the author's place in the story."""
+def depends_on_place(gathered: GatheredFragments) -> bool:
+    """Return whether other fragments would hold at another place in the story."""
     settings = gathered.fragments[Layer.SETTINGS]
     return any(one.kind is FragmentKind.THREAD for one in settings) or any(
         one.since or one.until or one.stages

@@ -219,7 +219,7 @@ def entity_mentions(
             mention_counts(entities, document, mentions),
         )
 
-    return tools.memory.mentioned.get((entities, document), find)
+    return tools.memory.document_mentions.get((entities, document), find)
 
 
 def mentioned_entities(
@@ -353,7 +353,7 @@ class PreparedSettings(Model):
 
     @property
     def texts(self) -> list[str]:
-        """The texts to count: none any more."""
+        """No texts: these settings were counted before."""
         return []
 
     @property
@@ -512,8 +512,9 @@ def _settings_allowance(
 ) -> tuple[int, int]:
     """Return what Settings may take; below zero, how much is missing before they may take any.
 
-    They leave Immediate its minimum and one step of the window, as far as they keep their own
-    minimum. Second is what that step lacks: a larger budget fills it before Settings get more.
+    Settings leave room for Immediate's minimum and one window step, unless that would take them
+    below their own minimum. Also return how many tokens of that step are missing; a larger budget
+    goes there first.
     """
     constraints = any(
         decision.kind is FragmentKind.CONSTRAINT and decision.is_kept for decision in rules

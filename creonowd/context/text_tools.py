@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from creonowd.context.language import CHINESE, PromptFrame
 from creonowd.context.names import Mentions
-from creonowd.context.source import KnownAnswers
+from creonowd.context.source import ResultCache
 from creonowd.errors import library_errors
 from creonowd.memo import Memo
 from creonowd.redaction import PLACEHOLDER, Redacted, RedactionEvidence, SecretSpan
@@ -340,27 +340,35 @@ class Cacheable(Protocol):
 
 
 class Memory:
-    """What a daemon keeps between assemblies; every part is bounded.
-
-    `units` are fragments made ready, `layers` whole layers made ready and whole system prompts,
-    `outcomes` what the evidence of a layer, known by its ids, adds up to,
-    `chunks` what was retrieved together; `answers` are those of sources that come again. `mentioned`
-    says which entities a document mentions.
-    """
+    """What a daemon keeps between assemblies; every part is bounded."""
 
     def __init__(self, characters: int = 8_000_000) -> None:
         self.redacted: Memo[str, RedactedText] = Memo(characters, _weigh_redacted)
+        """Redacted texts."""
         self.counts: Memo[CountKey, int] = Memo(2 * characters, _weigh_count)
+        """The tokens of texts."""
         self.part_sums: Memo[CountKey, PartSums] = Memo(characters, _weigh_count)
+        """The tokens of the parts of texts."""
         self.cell_sums: Memo[CountKey, PartSums] = Memo(characters // 4, _weigh_count)
+        """The tokens of the cells of parts."""
         self.single_tokens: Memo[tuple[str, str], int] = Memo(16)
+        """The number up to which every number is one token, by tokenizer."""
         self.units: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
+        """Redacted, rendered and counted fragments."""
         self.layers: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
+        """Prepared rules and settings, and system prompts, by their input."""
         self.outcomes: Memo[tuple[int, ...], Any] = Memo(characters, _weigh_outcome)
+        """Sums of a layer, by the ids of its evidence."""
         self.chunks: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
-        self.answers = KnownAnswers(characters)
+        """Ranked chunks, by what was retrieved."""
+        self.results = ResultCache(characters)
+        """Results of sources that return the same object again."""
         self.mentions = Mentions(characters // 2)
-        self.mentioned: Memo[tuple[object, str], Any] = Memo(characters // 4, _weigh_mentioned)
+        """Where texts mention which names."""
+        self.document_mentions: Memo[tuple[object, str], Any] = Memo(
+            characters // 4, _weigh_mentioned
+        )
+        """Entities that a document mentions."""
 
 
 def _is_small(text: str) -> bool:

@@ -582,8 +582,8 @@ def _falls_short(around: Surroundings, shown: _ShownSides, room: int, least: int
     """Return whether less than `least` is shown though there is more text and room for it.
 
     The text before the cursor is looked at by itself first: how finely it is cut must not
-    depend on the text after it where it is long enough alone. Of what a skill asks for the step
-    does not count: a window that must have nearly all of it would move with every letter.
+    depend on the text after it where it is long enough alone. Where a skill sets the window, up to
+    one step may be missing: a window that had to be complete would move with every letter.
     """
     if least <= 0 or room < least:
         return False

@@ -17,7 +17,7 @@ from creonowd.context_files.files import ContextFiles, Store
 from creonowd.context_files.lazy_files import built_in_recipes
 from creonowd.context_files.retention import maintain
 from creonowd.engine.health import Troubles
-from creonowd.engine.services import Admission, Engine, KeptReads, Services, Session, ViewerPages
+from creonowd.engine.services import Admission, Engine, ReadCache, Services, Session, ViewerPages
 from creonowd.engine.skill_run import SkillRuns
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history.build_result import LastTurns
@@ -34,12 +34,12 @@ from creonowd.settings import Settings, user_redactor
 from creonowd.skills.library import Library
 from creonowd.sources.document import DocumentSources
 from creonowd.sources.hosts import Hosts
-from creonowd.sources.passage_source import Passages
+from creonowd.sources.passage_source import PassageSearch
 from creonowd.sources.project_files import ProjectSources
 from creonowd.sources.summaries import ExtractStore, SummaryStore
 from creonowd.sources.synopsis import Chapters, ChapterSummaries
 from creonowd.storage import stored_files
-from creonowd.threads import ReadRounds
+from creonowd.threads import BatchedReads
 from creonowd.tokens import KnownTables, Tokenizers
 from creonowd.tokens.tables import list_tables
 from creonowd.workspace.budgets import Budgets, Corrections
@@ -142,8 +142,8 @@ async def build_services(
     constraints = Constraints(tree, clock, redactor, edits)
     extracts = ExtractStore(user_data, redactor)
     summaries = ChapterSummaries(SummaryStore(tree, clock), documents, extracts)
-    sources = ProjectSources(tree, constraints, Passages(indexes), summaries)
-    kept_reads = KeptReads(clock, user_data) if settings.quick_checks else None
+    sources = ProjectSources(tree, constraints, PassageSearch(indexes), summaries)
+    read_cache = ReadCache(clock, user_data) if settings.quick_checks else None
     services = Services(
         settings=settings,
         user_data=user_data,
@@ -173,8 +173,8 @@ async def build_services(
             source_providers=[sources, DocumentSources(runs), hosts],
             admission=Admission(settings.assemble_running, settings.assemble_waiting),
             memory=Memory(settings.assemble_memory),
-            rounds=ReadRounds(None if kept_reads is None else kept_reads.begin),
-            kept_reads=kept_reads,
+            reads=BatchedReads(None if read_cache is None else read_cache.begin),
+            read_cache=read_cache,
         ),
         sources=sources,
         chapters=Chapters(documents, clock),
@@ -202,8 +202,8 @@ async def build_services(
         try:
             yield services
         finally:
-            if kept_reads is not None:
-                kept_reads.close()
+            if read_cache is not None:
+                read_cache.close()
 
 
 async def _sweep(files: ContextFiles, user_data: Path, now_ms: int) -> None:

@@ -8,7 +8,7 @@ plan with sources that have not changed has the answer that it had before. Sourc
 processes offer cannot say whether they have changed: an assembly that asks them is always made.
 """
 
-from collections.abc import AsyncGenerator, Generator, Hashable, Sequence
+from collections.abc import AsyncGenerator, Container, Generator, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Annotated, Any, NamedTuple
@@ -51,9 +51,9 @@ from creonowd.context.plan import (
 )
 from creonowd.context.result import (
     AssembleResult,
-    EncodedAnswer,
+    EncodedResult,
     ModelTarget,
-    encode_answer,
+    encode_result,
     redaction_evidence,
 )
 from creonowd.context.source import Source, wanted_sources
@@ -79,7 +79,7 @@ from creonowd.sources.file_fragments import own_texts
 from creonowd.sources.project_files import outline_for
 from creonowd.sources.synopsis import describe
 from creonowd.text import file_stem
-from creonowd.threads import NotKeptError, RoundCache
+from creonowd.threads import BatchCache, NotCachedError
 from creonowd.tokens.tokenizer import ByteTokenizer
 from creonowd.workspace.creonow_tree import (
     JOINT_SHARE,
@@ -91,8 +91,8 @@ from creonowd.workspace.documents import Buffer, DocumentId
 from creonowd.workspace.projects import Project
 
 LONGEST_NAME = 256
-# A text of so many code points is handled on the event loop.
-QUICK = 200_000
+# A text of up to this many code points is handled on the event loop.
+INLINE_CHARACTERS = 200_000
 MOST_PINS = 50
 NO_SAMPLING = Sampling()
 
@@ -201,13 +201,13 @@ class LoggedOutcome(NamedTuple):
     redacted: dict[str, Any]
 
 
-class KeptAnswer(NamedTuple):
+class CachedResult(NamedTuple):
     """An answer, the digest of its stable prefix, what is logged of it, and its weight.
 
     `warned_before` are the keys of warnings that it lacks because its project had them before.
     """
 
-    answer: EncodedAnswer
+    answer: EncodedResult
     digest: PrefixDigest
     outcome: LoggedOutcome
     warned_before: tuple[str, ...]
@@ -218,25 +218,25 @@ async def answer_client(session: Session, request: AssembleContext) -> AssembleR
     """Return the prompt for one AI call; what was made of the same before is not made again."""
     started, engine = session.clock.monotonic(), session.engine
     async with prepare(session, request, WhatIf()) as prepared:
-        key = _answer_key(prepared)
+        key = _result_key(prepared)
         kept = None if key is None else engine.answers.peek(key)
         if kept is None or not all(map(engine.seen_once.has, kept.warned_before)):
-            kept = await _make_answer(session, prepared, key, started)
+            kept = await _make_result(session, prepared, key, started)
         else:
             log_outcome(kept.outcome, session.clock.monotonic() - started)
     return kept.answer.result(engine.prefixes.follow(prepared.key, kept.digest))
 
 
-async def _make_answer(
+async def _make_result(
     session: Session, prepared: Preparation, key: Hashable | None, started: float
-) -> KeptAnswer:
+) -> CachedResult:
     plan, engine = prepared.plan, session.engine
     result = await assemble_prepared(session, prepared)
     assembly = result.assembly
     outcome = log_assembly(assembly, session.clock.monotonic() - started, engine.seen_once)
-    answer = encode_answer(assembly, result.target)
+    answer = encode_result(assembly, result.target)
     text = 0 if plan.document is None else len(plan.document.text)
-    made = KeptAnswer(
+    made = CachedResult(
         answer=answer,
         digest=assembly.system_prompt.digest,
         outcome=outcome,
@@ -245,12 +245,12 @@ async def _make_answer(
     )
     # A source that failed may work the next time; a warning that a project gets once is not repeated.
     is_lasting = not assembly.failures and not any(map(_is_once_per_project, assembly.warnings))
-    if is_lasting and key is not None and key == _answer_key(prepared):
+    if is_lasting and key is not None and key == _result_key(prepared):
         engine.answers.put(key, made)
     return made
 
 
-def _answer_key(prepared: Preparation) -> Hashable | None:
+def _result_key(prepared: Preparation) -> Hashable | None:
     """Return all that an answer depends on; None if that cannot be known."""
     plan, tools, target = prepared.plan, prepared.tools, prepared.target
     revisions: list[Hashable] = []
@@ -479,69 +479,87 @@ async def _read_disk(call: _AssemblyCall, sources: Sequence[Source]) -> DiskStat
     open_texts = session.chapters.open_texts(project)
     if what_if.text is not None:
         synced[request.document_id] = Buffer.of(what_if.text)
-
-    def read(cache: RoundCache) -> DiskState:
-        def buffer_of(document_id: str) -> Buffer | DaemonError:
-            return synced.get(document_id) or cache.once(
-                ("document", document_id),
-                lambda: session.documents.read_now(project, document_id, listed),
-                # Another document may be reached through a link, or be one that is not watched.
-                lambda buffer: document_id in listed and _is_quick(buffer),
-                lambda buffer: buffer.memory if isinstance(buffer, Buffer) else 0,
-            )
-
-        listed = session.chapters.listed_now(project, cache)
-        skill = _read_skill_now(call, cache)
-        rules = None if skill.entry is None else skill.entry.skill.context_rules
-        for source in sources:
-            if wants(rules, source.need):
-                source.read_ahead(cache)
-        budget = cache.once(
-            "budget",
-            lambda: session.budgets.effective_now(project.project_id),
-            lambda budget: not budget.warnings,
-        )
-        texts, located = open_texts, None
-        if what_if.text is not None or request.selection is not None or wants_document(rules):
-            buffer = buffer_of(request.document_id)
-            located = document_at(buffer, _position(request), utf16=session.peer.utf16)
-            if isinstance(buffer, Buffer):
-                texts = open_texts | {request.document_id: buffer.text}
-        story = session.chapters.read_now(project, texts, cache)
-        before = _chapter_before(_with_changes(call, budget), rules, located, story)
-        previous = None if before is None else buffer_of(before)
-        return DiskState(
-            budget=budget,
-            skill=skill,
-            located=located,
-            story=story,
-            previous=_document_at_start(previous, before, utf16=session.peer.utf16),
-            outline=_outline(call, rules, located, cache),
-            own_texts=_own_texts(call, skill.project_file, located, cache),
-        )
-
-    if all(len(text) <= QUICK for text in open_texts.values()) and all(
+    read = partial(_read_project, call, sources, synced, open_texts)
+    if all(len(text) <= INLINE_CHARACTERS for text in open_texts.values()) and all(
         map(_is_quick, synced.values())
     ):
-        with suppress(NotKeptError, DaemonError, OSError):
-            if (kept := session.engine.kept(project)) is not None:
-                return read(kept)
+        with suppress(NotCachedError, DaemonError, OSError):
+            if (cached := session.engine.cached_reads(project)) is not None:
+                return read(cached)
     seconds = JOINT_SHARE * session.settings.source_timeout_ms / 1000
     with suppress(DaemonError, OSError):
-        return await session.engine.rounds.read(project.root, object(), read, seconds)
+        return await session.engine.reads.read_alone(project.root, read, seconds)
     return None
 
 
+def _read_project(
+    call: _AssemblyCall,
+    sources: Sequence[Source],
+    synced: Mapping[str, Buffer],
+    open_texts: dict[str, str],
+    cache: BatchCache,
+) -> DiskState:
+    """Read what an assembly needs of a project; blocks its thread, unless all of it is cached."""
+    session, project, request, what_if = call
+    listed = session.chapters.listed_now(project, cache)
+    buffer_of = partial(_read_document, call, synced, listed, cache)
+    skill = _read_skill_now(call, cache)
+    rules = None if skill.entry is None else skill.entry.skill.context_rules
+    for source in sources:
+        if wants(rules, source.need):
+            source.read_ahead(cache)
+    budget = cache.once(
+        "budget",
+        lambda: session.budgets.effective_now(project.project_id),
+        lambda budget: not budget.warnings,
+    )
+    texts, located = open_texts, None
+    if what_if.text is not None or request.selection is not None or wants_document(rules):
+        buffer = buffer_of(request.document_id)
+        located = document_at(buffer, _position(request), utf16=session.peer.utf16)
+        if isinstance(buffer, Buffer):
+            texts = open_texts | {request.document_id: buffer.text}
+    story = session.chapters.read_now(project, texts, cache)
+    before = _chapter_before(_with_changes(call, budget), rules, located, story)
+    previous = None if before is None else buffer_of(before)
+    return DiskState(
+        budget=budget,
+        skill=skill,
+        located=located,
+        story=story,
+        previous=_document_at_start(previous, before, utf16=session.peer.utf16),
+        outline=_outline(call, rules, located, cache),
+        own_texts=_own_texts(call, skill.project_file, located, cache),
+    )
+
+
+def _read_document(
+    call: _AssemblyCall,
+    synced: Mapping[str, Buffer],
+    listed: Container[str],
+    cache: BatchCache,
+    document_id: str,
+) -> Buffer | DaemonError:
+    """Return a document as the editor has it, else read it; blocks its thread."""
+    return synced.get(document_id) or cache.once(
+        ("document", document_id),
+        lambda: call.session.documents.read_now(call.project, document_id, listed),
+        # Another document may be reached through a link, or be one that is not watched.
+        lambda buffer: document_id in listed and _is_quick(buffer),
+        lambda buffer: buffer.memory if isinstance(buffer, Buffer) else 0,
+    )
+
+
 def _is_quick(buffer: Buffer | DaemonError) -> bool:
-    """Return whether a document could be read, and is handled in no time."""
-    return isinstance(buffer, Buffer) and buffer.length <= QUICK
+    """Return whether a document could be read, and is short enough for the event loop."""
+    return isinstance(buffer, Buffer) and buffer.length <= INLINE_CHARACTERS
 
 
 def _outline(
     call: _AssemblyCall,
     rules: ContextRules | None,
     located: LocatedDocument | None,
-    cache: RoundCache,
+    cache: BatchCache,
 ) -> str:
     """Return what the outline says of a chapter that is not begun yet; blocks its thread."""
     document = None if located is None else located.document
@@ -557,7 +575,7 @@ def _own_texts(
     call: _AssemblyCall,
     file: ProjectFile | None,
     located: LocatedDocument | None,
-    cache: RoundCache,
+    cache: BatchCache,
 ) -> Sequence[str] | None:
     """Return the texts in `.creonow` if the language depends on them; blocks its thread."""
     document = None if located is None else located.document
@@ -668,7 +686,7 @@ async def _plan(call: _AssemblyCall, budget: Budget, disk: DiskState | None) -> 
     )
 
 
-def _read_skill_now(call: _AssemblyCall, cache: RoundCache) -> SkillRead:
+def _read_skill_now(call: _AssemblyCall, cache: BatchCache) -> SkillRead:
     session, project, skill_id = call.session, call.project, call.request.skill_id
     entry = None
     if skill_id is not None:

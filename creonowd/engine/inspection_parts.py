@@ -194,7 +194,7 @@ async def _passage_reasons(
     except DaemonError:
         return {}
     redactor = session.redactor
-    asked = "\n".join((ask.query, ask.wish, *ask.last.firm, *ask.last.late))
+    asked = "\n".join((ask.query, ask.wish, *ask.last.before_query_end, *ask.last.after_query_end))
     names = {name for why in found.values() for name in why.names}
     visible = frozenset(terms_of(redactor.redact("\n".join((asked, *names))).text))
     return {

@@ -19,9 +19,9 @@ from creonowd.retrieval.ranking import RankedPassage, source_ref, terms_of
 from creonowd.rpc.requests import report_progress
 from creonowd.sources.document import LocatedDocument, Position, open_document
 from creonowd.sources.passage_source import (
-    MOST,
-    RankedPassages,
-    Search,
+    MAX_EXPLAINED,
+    ClientSearch,
+    ExplainedPassages,
     SearchRange,
     before_place,
     explain,
@@ -50,7 +50,7 @@ class RetrieveContext(Params):
     future: bool = True
     """Whether a query also searches what lies after the cursor in the story; without a query that
     is never searched."""
-    limit: Annotated[int, Meta(ge=1, le=MOST)] = USUAL_LIMIT
+    limit: Annotated[int, Meta(ge=1, le=MAX_EXPLAINED)] = USUAL_LIMIT
     """How many passages at most."""
     wait: bool = False
     """Whether to answer only when the index is complete; `$/progress` reports how far it is."""
@@ -131,8 +131,8 @@ async def retrieve_context(session: Session, params: RetrieveContext) -> Retriev
 
 
 async def _explain(
-    session: Session, project: Project, search: Search, *, wait: bool
-) -> RankedPassages:
+    session: Session, project: Project, search: ClientSearch, *, wait: bool
+) -> ExplainedPassages:
     """Search now, or as soon as nothing is missing: files may change while others are indexed.
 
     Progress never goes back, though some documents are indexed once more.
@@ -170,7 +170,7 @@ async def _locate(session: Session, project: Project, params: RetrieveContext) -
 
 async def _search(
     session: Session, project: Project, params: RetrieveContext, located: LocatedDocument
-) -> Search:
+) -> ClientSearch:
     figures = allowances_of((await session.budgets.effective(project.project_id)).profile)
     document = located.document
     before, within = "", SearchRange()
@@ -183,7 +183,7 @@ async def _search(
             before = text_before(document.text, end)
         elif params.future:
             within = within._replace(scope=None)
-    return Search(
+    return ClientSearch(
         document=document,
         text=before,
         wish=params.query or "",
@@ -194,7 +194,7 @@ async def _search(
 
 
 async def _passages(
-    session: Session, project: Project, search: Search, explained: RankedPassages
+    session: Session, project: Project, search: ClientSearch, explained: ExplainedPassages
 ) -> tuple[list[RetrievedPassage], list[RedactionEvidence]]:
     """Redact all that is returned: texts, headings, and the terms of the query."""
     texts = [(source_ref(one.found), one.found.text) for one, _ in explained.passages]

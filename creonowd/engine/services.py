@@ -2,7 +2,7 @@
 
 `Engine` is what all assemblies share: their memory, and the queue in front of them. Of one document
 only some run and wait at once; waiting is fair and can be cancelled, and what runs is never
-disturbed. `KeptReads` is what was read of projects, for as long as Linux reports no change of it.
+disturbed. `ReadCache` is what was read of projects, for as long as Linux reports no change of it.
 Use cases that ask a model do so through `MeteredProvider`.
 """
 
@@ -49,12 +49,12 @@ from creonowd.sources.summaries import ExtractStore
 from creonowd.sources.synopsis import Chapters, ChapterSummaries
 from creonowd.storage.unchanged_files import MOST_ROOTS, FolderRevisions, WatchedFolder
 from creonowd.threads import (
-    TOGETHER,
-    KeptOnly,
-    KeptValues,
+    TASKS_PER_TURN,
+    BatchCache,
+    BatchedReads,
+    CachedValues,
+    CacheOnly,
     LoopTurns,
-    ReadRounds,
-    RoundCache,
     SharedReads,
 )
 from creonowd.tokens import Tokenizers
@@ -83,7 +83,7 @@ RECENT_KEYS = 512
 KEPT_ANSWERS_BYTES = 32_000_000
 RUNNING = 4
 WAITING = 16
-TURN_MS = 50
+EXPECTED_WAIT_MS = 50
 
 
 class SourceProvider(Protocol):
@@ -106,43 +106,43 @@ class Admission:
     async def enter(self, key: Hashable) -> AsyncGenerator[None]:
         """Wait for a place and keep it for the block; CONTEXT_BACKPRESSURE if too many wait."""
         queue = self._queues.setdefault(key, _KeyQueue())
-        await self._take_place(queue)
+        await self._take_slot(queue)
         try:
             yield
         finally:
-            queue.free_place()
+            queue.free_slot()
             if not queue.running:
                 self._queues.pop(key, None)
 
     def load(self, key: Hashable) -> tuple[int, int]:
         """Return how many run and how many wait."""
         queue = self._queues.get(key)
-        return (0, 0) if queue is None else (queue.running, len(queue.turns))
+        return (0, 0) if queue is None else (queue.running, len(queue.waiting))
 
-    async def _take_place(self, queue: "_KeyQueue") -> None:
+    async def _take_slot(self, queue: "_KeyQueue") -> None:
         if queue.running < self._running:
             queue.running += 1
             return
-        if len(queue.turns) >= self._waiting:
+        if len(queue.waiting) >= self._waiting:
             raise self._backpressure(queue)
         turn = anyio.Event()
-        queue.turns.append(turn)
+        queue.waiting.append(turn)
         try:
             await turn.wait()
         except BaseException:
             if turn.is_set():
-                queue.free_place()
+                queue.free_slot()
             else:
-                queue.turns.remove(turn)
+                queue.waiting.remove(turn)
             raise
 
     def _backpressure(self, queue: "_KeyQueue") -> DaemonError:
-        turns = len(queue.turns) // self._running + 1
+        turns = len(queue.waiting) // self._running + 1
         return DaemonError(
             ErrorCode.CONTEXT_BACKPRESSURE,
-            retryAfterMs=turns * TURN_MS,
+            retryAfterMs=turns * EXPECTED_WAIT_MS,
             running=queue.running,
-            waiting=len(queue.turns),
+            waiting=len(queue.waiting),
         )
 
 
@@ -151,12 +151,12 @@ class _KeyQueue:
 
     def __init__(self) -> None:
         self.running = 0
-        self.turns: deque[anyio.Event] = deque()
+        self.waiting: deque[anyio.Event] = deque()
 
-    def free_place(self) -> None:
-        """Hand a place to whoever has waited longest, so that nobody can take it in between."""
-        if self.turns:
-            self.turns.popleft().set()
+    def free_slot(self) -> None:
+        """Hand a slot to whoever has waited longest, so that nobody can take it in between."""
+        if self.waiting:
+            self.waiting.popleft().set()
         else:
             self.running -= 1
 
@@ -193,34 +193,34 @@ def _answers() -> Memo[Hashable, Any]:
     return Memo(KEPT_ANSWERS_BYTES, lambda _key, kept: kept.weight)
 
 
-class KeptReads:
-    """What rounds read of the projects used last, and of user data, while nothing changes there."""
+class ReadCache:
+    """What batches read of the projects used last, and of user data, while nothing changes there."""
 
     def __init__(self, clock: Clock, user_data: Path) -> None:
         self._revisions = FolderRevisions(clock)
         user_folder = Path(os.path.realpath(user_data))
         self._shared = WatchedFolder(user_folder, _enters_user_data, _reads_user_data)
-        self._kept: Memo[Path, _Kept] = Memo(2 * MOST_ROOTS)
+        self._kept: Memo[Path, _ProjectCache] = Memo(2 * MOST_ROOTS)
 
-    def peek(self, root: Path) -> KeptOnly | None:
-        """Return what is kept if nothing has changed by now; uses no disk."""
+    def peek(self, root: Path) -> CacheOnly | None:
+        """Return what was read if nothing has changed by now; uses no disk."""
         kept = self._kept.peek(root)
         if kept is None:
             return None
         now = tuple(map(self._revisions.peek, self._places(root)))
-        return KeptOnly(kept.values) if now == kept.revisions else None
+        return CacheOnly(kept.values) if now == kept.revisions else None
 
-    def begin(self, root: Path) -> RoundCache:
-        """Return the cache for a round that begins now; blocks its thread."""
+    def begin(self, root: Path) -> BatchCache:
+        """Return the cache for a batch that begins now; blocks its thread."""
         revisions = tuple(map(self._revisions.read, self._places(root)))
         if None in revisions:
             self._kept.forget(root)
-            return RoundCache()
+            return BatchCache()
         kept = self._kept.peek(root)
         if kept is None or kept.revisions != revisions:
-            kept = _Kept(revisions, KeptValues())
+            kept = _ProjectCache(revisions, CachedValues())
             self._kept.put(root, kept)
-        return RoundCache(kept.values)
+        return BatchCache(kept.values)
 
     def forget(self, root: Path) -> None:
         """Drop what was read of a project, and watch it no more."""
@@ -237,9 +237,9 @@ class KeptReads:
         return WatchedFolder(root, _enters, _reads), self._shared
 
 
-class _Kept(NamedTuple):
+class _ProjectCache(NamedTuple):
     revisions: tuple[int | None, ...]
-    values: KeptValues
+    values: CachedValues
 
 
 def _enters(folder: str, name: str) -> bool:
@@ -281,18 +281,18 @@ class Engine:
     admission: Admission = field(default_factory=Admission)
     memory: Memory = field(default_factory=Memory)
     prefixes: PrefixMemory = field(default_factory=PrefixMemory)
-    rounds: ReadRounds = field(default_factory=ReadRounds)
-    kept_reads: KeptReads | None = None
-    turns: LoopTurns = field(default_factory=lambda: LoopTurns(TOGETHER))
+    reads: BatchedReads = field(default_factory=BatchedReads)
+    read_cache: ReadCache | None = None
+    turns: LoopTurns = field(default_factory=lambda: LoopTurns(TASKS_PER_TURN))
     budget_reads: SharedReads[Budget] = field(default_factory=SharedReads[Budget])
     skill_reads: SharedReads[SkillRead] = field(default_factory=SharedReads[SkillRead])
     seen_once: SeenOnce = field(default_factory=SeenOnce)
     answers: Memo[Hashable, Any] = field(default_factory=_answers)
     concurrency: Concurrency = field(default_factory=_concurrency)
 
-    def kept(self, project: Project) -> KeptOnly | None:
+    def cached_reads(self, project: Project) -> CacheOnly | None:
         """Return what was read of a project before, if nothing has changed there by now."""
-        return None if self.kept_reads is None else self.kept_reads.peek(project.root)
+        return None if self.read_cache is None else self.read_cache.peek(project.root)
 
     def sources_of(self, project: Project) -> list[Source]:
         """Return all sources of a project."""

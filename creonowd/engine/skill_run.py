@@ -345,8 +345,7 @@ async def _run(
             attempts.append(await attempt(instruction=rewrite, on_text=partial(stream.send, 2)))
         except DaemonError as error:
             warnings.append(_rewrite_failed(error))
-    # Recorded before the result is made: meanwhile the writing thread would wait for the
-    # interpreter's lock at each step.
+    # Record first: while the result is built, the writing thread would wait for the interpreter lock.
     last = attempts[-1]
     warnings += _reading_cautions(session, asked.choice, last)
     if not await _record(session, params, run_id, provider.name, last):

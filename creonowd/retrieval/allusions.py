@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from creonowd.retrieval.ranking import content_terms
+from creonowd.text import common_prefix
 from creonowd.tokens.boundaries import is_abbreviation, sentences
 from creonowd.tokens.tokenizer import about_tokens
 
@@ -427,14 +428,7 @@ class AlludingText:
 
     def after(self, added: tuple[str, ...], allusions: Callable[[], Allusions]) -> list[Allusion]:
         """Return what is alluded to when some sentences have been added."""
-        same = next(
-            (
-                n
-                for n, pair in enumerate(zip(added, self._added, strict=False))
-                if pair[0] != pair[1]
-            ),
-            min(len(added), len(self._added)),
-        )
+        same = common_prefix(added, self._added)
         if same < len(added):
             new = added[same:]
             del self._after[same + 1 :]

@@ -31,7 +31,7 @@ from creonowd.redaction import PLACEHOLDER, SecretSpan
 from creonowd.redaction.split_points import split_points
 from creonowd.retrieval.ranking import SKETCH_HASHES, StoredText, terms_of
 from creonowd.storage import front_matter, stored_files
-from creonowd.text import LineNumbers
+from creonowd.text import LINE, LineNumbers
 from creonowd.tokens.boundaries import grapheme_floor, sentences
 from creonowd.tokens.tokenizer import about_tokens
 
@@ -72,7 +72,6 @@ CREATE TABLE segments (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
 
 log = structlog.get_logger(__name__)
 
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 
 # One block in so many may end a passage, chosen by a checksum of its text.
 _ONE_IN = 3
@@ -168,7 +167,7 @@ def _is_separate(block: _TextBlock, before: _TextBlock, tokens: float) -> bool:
 def _blocks(text: str) -> Iterator[_TextBlock]:
     headings = Headings()
     paragraph: list[_Line] = []
-    for match in _LINE.finditer(text, len(front_matter.split(text).front_matter)):
+    for match in LINE.finditer(text, len(front_matter.split(text).front_matter)):
         line = _Line(match.start(), match.end(), match.group())
         is_blank, above = not line.text.strip(), headings.path
         if not is_blank and not headings.read(line.text.rstrip("\r\n")):

@@ -46,6 +46,7 @@ from creonowd.retrieval.ranking import Nearness, SearchScope, StoredText
 from creonowd.storage.safe_folder import LinkedFolder, mark_of
 from creonowd.storage.unchanged_files import RECENT_MS
 from creonowd.text import decode_text
+from creonowd.threads import set_when_cancelled
 from creonowd.workspace.creonow_tree import is_document, is_outline
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project
@@ -261,7 +262,7 @@ class ProjectIndex:
         """Keep the index current until cancelled."""
         stop = Event()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_set_when_cancelled, stop)
+            tasks.start_soon(set_when_cancelled, stop)
             while True:
                 await self._due.wait()
                 with anyio.move_on_after(self._pause_seconds):
@@ -387,14 +388,6 @@ def _weigh_matches(_key: object, found: "Matches") -> int:
 
 def _weigh(_number: int, stored: StoredText) -> int:
     return TEXT_WEIGHT + len(stored.text)
-
-
-async def _set_when_cancelled(stop: Event) -> None:
-    """Stop the thread when the daemon ends: a thread cannot be cancelled."""
-    try:
-        await anyio.sleep_forever()
-    finally:
-        stop.set()
 
 
 class IndexScope(Model):

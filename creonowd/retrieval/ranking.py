@@ -242,7 +242,7 @@ class PassageRows(Protocol):
         ...
 
 
-class Candidate(NamedTuple):
+class PassageMatch(NamedTuple):
     """A passage that was found: its row in the index, its score, and where it stands now."""
 
     row: int
@@ -252,11 +252,11 @@ class Candidate(NamedTuple):
     lines: str
 
 
-class CandidateGroup(NamedTuple):
+class PassageGroup(NamedTuple):
     """A passage, and those that say nearly the same and scored no better."""
 
-    best: Candidate
-    duplicates: tuple[Candidate, ...]
+    best: PassageMatch
+    duplicates: tuple[PassageMatch, ...]
     is_query: bool = False
 
 
@@ -292,7 +292,7 @@ class OwnPassages(NamedTuple):
     `asked` are the rows of those that the query was made of.
     """
 
-    moved: Mapping[int, Candidate | None]
+    moved: Mapping[int, PassageMatch | None]
     asked: tuple[int, ...] = ()
 
 
@@ -307,11 +307,11 @@ def own_passages(
 ) -> OwnPassages:
     """Find where the matches in the current document stand now; `own_texts` are theirs, by number."""
     place = _PassageFinder(current)
-    moved: dict[int, Candidate | None] = {}
+    moved: dict[int, PassageMatch | None] = {}
     for row, score in matches:
         passage = index.rows[row]
         stored = own_texts.get(passage.id)
-        one = Candidate(row, score, *passage[1:4])
+        one = PassageMatch(row, score, *passage[1:4])
         moved[row] = None if stored is None else place.find(one, stored.text)
     asked = (row for row, one in moved.items() if one is not None and _is_query(one, current))
     return OwnPassages(moved, tuple(asked))
@@ -322,7 +322,7 @@ def choose(
     index: PassageRows,
     limit: int,
     own: OwnPassages = NO_OWN_PASSAGES,
-) -> list[CandidateGroup]:
+) -> list[PassageGroup]:
     """Group rows that say nearly the same, up to `limit` groups, given rows and scores, best first.
 
     What the query itself was made of comes first: copies of it elsewhere are its duplicates.
@@ -333,17 +333,19 @@ def choose(
 
 
 def _candidates(
-    matches: Iterable[tuple[int, float]], index: PassageRows, moved: Mapping[int, Candidate | None]
-) -> Iterator[Candidate]:
+    matches: Iterable[tuple[int, float]],
+    index: PassageRows,
+    moved: Mapping[int, PassageMatch | None],
+) -> Iterator[PassageMatch]:
     """Make candidates one by one, with what is known of those that moved or are gone."""
     rows = index.rows
     for row, score in matches:
-        one = moved[row] if row in moved else Candidate(row, score, *rows[row][1:4])
+        one = moved[row] if row in moved else PassageMatch(row, score, *rows[row][1:4])
         if one is not None:
             yield one
 
 
-def _is_query(one: Candidate, current: CurrentDocument) -> bool:
+def _is_query(one: PassageMatch, current: CurrentDocument) -> bool:
     """Return whether the query was made of a part of this passage."""
     return max(one.start, current.query_start) < min(one.end, current.query_end)
 
@@ -355,7 +357,7 @@ class _PassageFinder:
         self._text = current.text
         self._numbers: LineNumbers | None = None
 
-    def find(self, one: Candidate, text: str) -> Candidate | None:
+    def find(self, one: PassageMatch, text: str) -> PassageMatch | None:
         """Move a passage to where it stands now; None if it is gone."""
         if self._text.startswith(text, one.start):
             return one
@@ -368,9 +370,9 @@ class _PassageFinder:
 
 
 def _groups(
-    found: Iterable[Candidate], index: PassageRows, limit: int, query: Iterable[int]
-) -> list[CandidateGroup]:
-    groups: list[tuple[Candidate, list[Candidate]]] = []
+    found: Iterable[PassageMatch], index: PassageRows, limit: int, query: Iterable[int]
+) -> list[PassageGroup]:
+    groups: list[tuple[PassageMatch, list[PassageMatch]]] = []
     numbers: list[int] = []
     duplicates = Duplicates()
     is_single, rows = index.is_single, index.rows
@@ -388,11 +390,11 @@ def _groups(
                 numbers.append(len(groups))
             groups.append((one, []))
     own = frozenset(query)
-    return [CandidateGroup(best, tuple(more), best.row in own) for best, more in groups]
+    return [PassageGroup(best, tuple(more), best.row in own) for best, more in groups]
 
 
 def rank(
-    groups: Sequence[CandidateGroup], index: PassageRows, texts: Mapping[int, StoredText]
+    groups: Sequence[PassageGroup], index: PassageRows, texts: Mapping[int, StoredText]
 ) -> list[RankedPassage]:
     """Rank groups by the share that each has of the best one's score.
 
@@ -417,7 +419,7 @@ def rank(
     ]
 
 
-def _found_passage(one: Candidate, path: str, stored: StoredText) -> FoundPassage:
+def _found_passage(one: PassageMatch, path: str, stored: StoredText) -> FoundPassage:
     return FoundPassage(
         row=one.row,
         path=path,

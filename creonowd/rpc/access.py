@@ -212,7 +212,7 @@ class TokenThrottle:
 
 
 class Page(Protocol):
-    """The connection of a page, as far as it waits for room."""
+    """What `PageMemory` needs of a page's connection."""
 
     def resume_or_pause(self) -> None:
         """Read on, if there is room for it now."""
@@ -299,7 +299,7 @@ class PageMemory:
         self.end_turn(page)
 
     def _wake(self) -> None:
-        """Let those who wait look again, the first first."""
+        """Let waiting pages check for room again, in the order in which they came."""
         if self.is_full:
             return
         for page in list(self._waiting):

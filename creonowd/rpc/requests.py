@@ -244,7 +244,11 @@ class Requests:
             self._waiting.append(pending)
 
     def _count_bytes(self, pending: PendingRequest) -> None:
-        """Count the payload of a page; those of strangers are short, and must keep no page out."""
+        """Count the payload of a page.
+
+        Connections without a token are not counted: their messages are short, and they must not use
+        up the pages' room.
+        """
         if self._connection.grant is not None:
             pending.page_bytes = _size(pending.request)
             self._short_bytes += _short_part(pending.page_bytes)
@@ -546,7 +550,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.counters: Counter[str] = Counter()
-        self.answered = 0
+        self.replies = 0
         self._next_answer: anyio.Event | None = None
         self._channels: dict[str, _ChannelRecord] = {}
 
@@ -559,7 +563,7 @@ class Metrics:
         record = self._of(channel)
         record.in_flight -= 1
         record.count += 1
-        self.answered += 1
+        self.replies += 1
         record.seconds.append(seconds)
         if code is not None:
             record.errors[code] += 1
@@ -567,9 +571,9 @@ class Metrics:
             self._next_answer.set()
             self._next_answer = None
 
-    async def wait_for_answer(self, after: int) -> None:
+    async def wait_for_reply(self, after: int) -> None:
         """Return once more than `after` requests have been answered; only one task may wait."""
-        while self.answered <= after:
+        while self.replies <= after:
             self._next_answer = anyio.Event()
             await self._next_answer.wait()
 

@@ -43,7 +43,7 @@ from creonowd.sources.file_fragments import (
 )
 from creonowd.storage import front_matter
 from creonowd.text import as_text, join_lines
-from creonowd.threads import RoundCache
+from creonowd.threads import BatchCache
 from creonowd.tokens.tokenizer import about_tokens
 from creonowd.workspace.creonow_tree import (
     MEMORY,
@@ -239,7 +239,7 @@ class MentionedSource(Source):
         """Return the entities, if they were read ahead."""
         return self._entities.revision()
 
-    def read_ahead(self, cache: RoundCache) -> None:
+    def read_ahead(self, cache: BatchCache) -> None:
         """Read the files now, together with others; blocks its thread."""
         self._entities.read_ahead(cache)
 

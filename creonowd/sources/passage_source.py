@@ -26,11 +26,11 @@ from creonowd.retrieval.passages import MOST_TOKENS
 from creonowd.retrieval.project_index import Indexes, ProjectIndex
 from creonowd.retrieval.ranking import (
     NO_OWN_PASSAGES,
-    Candidate,
-    CandidateGroup,
     CurrentDocument,
     Nearness,
     OwnPassages,
+    PassageGroup,
+    PassageMatch,
     Query,
     RankedPassage,
     SearchScope,
@@ -43,7 +43,7 @@ from creonowd.retrieval.ranking import (
 )
 from creonowd.sources.characters import Entities, ProjectEntities
 from creonowd.text import lines_within
-from creonowd.threads import RoundCache
+from creonowd.threads import BatchCache
 from creonowd.tokens.tokenizer import about_tokens
 from creonowd.workspace.projects import Project
 
@@ -54,13 +54,13 @@ KEPT_BYTES = 36_000_000
 KEPT_PATHS = 120_000
 KEPT_RESULTS = 1024
 MOST_PASSAGES = 64
-MOST = 200
+MAX_EXPLAINED = 200
 LEAST_SCORE = 0.1
 MOST_FUTURE = 20
 
 EXCERPT_TOKENS = 120
 SCORE_STEPS = 10_000
-# How many passages are looked at for one of the queries before, and how long a token is about.
+# Passages ranked for each earlier query, and characters per token on average.
 MOST_CHOSEN, CHARACTERS_A_TOKEN = 24, 1.5
 # A passage that was chosen for the query before keeps its place while it still has this share of
 # the best score.
@@ -117,15 +117,15 @@ def _weigh(key: ResultKey, result: SourceResult) -> int:
     return 1000 + len(key.text) + 300 * len(result.fragments)
 
 
-class Passages:
+class PassageSearch:
     """Finds passages in any project."""
 
     def __init__(self, indexes: Indexes) -> None:
         self._indexes = indexes
-        self.made: Memo[ResultKey, SourceResult] = Memo(KEPT_BYTES, _weigh)
-        self.answered: Memo[ResultKey, AnsweredQuery] = Memo(KEPT_BYTES // 2, _weigh_answer)
-        self.found: Memo[SearchKey, FoundFragments] = Memo(KEPT_BYTES // 2, _weigh_found)
-        self._results: Memo[SourceResult, SourceResult] = Memo(KEPT_RESULTS)
+        self.results: Memo[ResultKey, SourceResult] = Memo(KEPT_BYTES, _weigh)
+        self.query_fragments: Memo[ResultKey, QueryFragments] = Memo(KEPT_BYTES // 2, _weigh_query)
+        self.search_fragments: Memo[SearchKey, FoundFragments] = Memo(KEPT_BYTES // 2, _weigh_found)
+        self._unique_results: Memo[SourceResult, SourceResult] = Memo(KEPT_RESULTS)
 
     async def find(
         self,
@@ -134,15 +134,15 @@ class Passages:
         current: CurrentDocument | None,
         limit: int,
         within: SearchRange = EVERYWHERE,
-    ) -> "FoundPassages":
+    ) -> "SearchResult":
         """Rank the passages that the index has now; IO_ERROR if there can be no index."""
         index = self.index(project)
         caught_up = await index.catch_up(index.grace_seconds)
-        found = SearchedPassages(index, query, current, limit, within)
+        found = QuerySearch(index, query, current, limit, within)
         while (ranked := found.rank()) is None:
             await found.read_texts()
         complete = caught_up and not index.damaged
-        return FoundPassages(
+        return SearchResult(
             ranked=ranked,
             complete=complete,
             index=found.loaded,
@@ -159,7 +159,7 @@ class Passages:
 
     def same(self, result: SourceResult) -> SourceResult:
         """Return the kept result that equals this one, else this: what is made of it is kept by id."""
-        return self._results.get(result, lambda: result)
+        return self._unique_results.get(result, lambda: result)
 
     def paths(self, project: Project) -> list[str]:
         """List the documents that can be found, in order."""
@@ -198,7 +198,7 @@ class _SearchTexts:
         return None if self.missing else found
 
 
-class SearchedPassages(_SearchTexts):
+class QuerySearch(_SearchTexts):
     """What a search found; texts are needed only of what is chosen, and read when they are."""
 
     def __init__(
@@ -214,7 +214,7 @@ class SearchedPassages(_SearchTexts):
         self._scope = within.scope
         self.loaded, self._matches = index.search(query.weights, _most(limit), *within)
         self._own: OwnPassages | None = None
-        self._groups: list[CandidateGroup] | None = None
+        self._groups: list[PassageGroup] | None = None
 
     @property
     def own_end(self) -> int | None:
@@ -235,7 +235,7 @@ class SearchedPassages(_SearchTexts):
             return None
         return rank([one for one in groups if rows[one.best.row].id in texts], loaded, texts)
 
-    def _choose(self, loaded: "LoadedIndex", own: OwnPassages) -> list[CandidateGroup]:
+    def _choose(self, loaded: "LoadedIndex", own: OwnPassages) -> list[PassageGroup]:
         groups = choose(self._matches, loaded, self._limit, own)
         if (end := self.own_end) is None:
             return groups
@@ -260,7 +260,7 @@ class SearchedPassages(_SearchTexts):
         return self._own
 
 
-class SearchedAllusions(_SearchTexts):
+class AllusionSearch(_SearchTexts):
     """The passages of other documents that sentences allude to most clearly."""
 
     def __init__(self, index: ProjectIndex, ask: SourceQuery, *, ahead: bool = False) -> None:
@@ -268,11 +268,11 @@ class SearchedAllusions(_SearchTexts):
         super().__init__(index)
         self.loaded = index.loaded
         self._chosen_allusions: list[Allusion] = []
-        firm, late = ask.last
-        if self.loaded is None or not (firm or late):
+        before, after = ask.last
+        if self.loaded is None or not (before or after):
             return
         scope = SearchScope(documents=_others(ask, self.loaded.paths, ahead=ahead))
-        self._chosen_allusions = self.loaded.allusions_after(scope, firm, late)
+        self._chosen_allusions = self.loaded.allusions_after(scope, before, after)
 
     @property
     def sentences(self) -> dict[int, str]:
@@ -302,7 +302,7 @@ class SearchedAllusions(_SearchTexts):
             score = 1 - by_strength.index(one) / SCORE_STEPS
             place = (passage.start + start, passage.start + end)
             lines = lines_within(passage.lines, text, start, end)
-            group = CandidateGroup(Candidate(one.row, score, *place, lines), ())
+            group = PassageGroup(PassageMatch(one.row, score, *place, lines), ())
             ranked += rank([group], loaded, {passage.id: StoredText(text[start:end], heading)})
             ranked[-1] = replace(ranked[-1], score=score)
         return ranked
@@ -337,7 +337,7 @@ def _most(limit: int) -> int:
 
 
 @dataclass(frozen=True)
-class FoundPassages:
+class SearchResult:
     """Passages, best first, the index they come from, and whether that is complete."""
 
     ranked: list[RankedPassage]
@@ -364,9 +364,11 @@ class PassageSource(Source):
     need = Need.RETRIEVAL
     unavailable = caution(WarningCode.RAG_UNAVAILABLE)
 
-    def __init__(self, passages: Passages, project: Project, entities: ProjectEntities) -> None:
+    def __init__(
+        self, passages: PassageSearch, project: Project, entities: ProjectEntities
+    ) -> None:
         self._passages, self._project, self._entities = passages, project, entities
-        self._begun: tuple[ResultKey, Questions] | None = None
+        self._begun: tuple[ResultKey, AssemblySearch] | None = None
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Find what the text before the cursor and the author's wish are about."""
@@ -377,15 +379,17 @@ class PassageSource(Source):
         key = None if state is None else _result_key(state, index.loaded, queries, ask)
         begun, self._begun = self._begun, None
         if begun is not None and begun[0] == key:
-            questions = begun[1]
+            search = begun[1]
         else:
-            questions = Questions(index, queries, ask, EarlierSearches(key, self._passages.found))
-        while (fragments := questions.answer()) is None:
-            await questions.read_texts()
+            search = AssemblySearch(
+                index, queries, ask, SearchCache(key, self._passages.search_fragments)
+            )
+        while (fragments := search.find_fragments()) is None:
+            await search.read_texts()
         complete = caught_up and not index.damaged
         result = self._passages.same(_result(fragments, index.left_out, complete=complete))
         if key is not None and state == _state(index):
-            self._keep(key, questions, result)
+            self._keep(key, search, result)
         return result
 
     def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
@@ -396,23 +400,23 @@ class PassageSource(Source):
             return None
         queries = self._queries(entities, ask)
         key = _result_key(state, index.loaded, queries, ask)
-        if (kept := self._passages.made.peek(key)) is not None:
+        if (kept := self._passages.results.peek(key)) is not None:
             return kept
-        answered = self._passages.answered.peek(_without_sentences(key))
-        before = EarlierSearches(key, self._passages.found, answered)
-        questions = Questions(index, queries, ask, before)
-        if (fragments := questions.answer()) is None:
-            self._begun = (key, questions)
+        by_query = self._passages.query_fragments.peek(_without_sentences(key))
+        before = SearchCache(key, self._passages.search_fragments, by_query)
+        search = AssemblySearch(index, queries, ask, before)
+        if (fragments := search.find_fragments()) is None:
+            self._begun = (key, search)
             return None
         result = self._passages.same(_result(fragments, index.left_out, complete=state.complete))
-        self._keep(key, questions, result)
+        self._keep(key, search, result)
         return result
 
-    def _keep(self, key: ResultKey, questions: "Questions", result: SourceResult) -> None:
-        """Keep a result, and what the query alone was answered: sentences ask anew more often."""
-        self._passages.made.put(key, result)
-        if questions.answered is not None:
-            self._passages.answered.put(_without_sentences(key), questions.answered)
+    def _keep(self, key: ResultKey, search: "AssemblySearch", result: SourceResult) -> None:
+        """Keep a result, and what the query alone found: sentences change more often."""
+        self._passages.results.put(key, result)
+        if search.by_query is not None:
+            self._passages.query_fragments.put(_without_sentences(key), search.by_query)
 
     def _queries(self, entities: Entities, ask: SourceQuery) -> list[Query]:
         return [_query(entities, self._entities, words, ask.wish) for words in _words(ask)]
@@ -426,12 +430,12 @@ class PassageSource(Source):
         entities, state = self._entities.revision(), _state(index)
         return None if entities is None or state is None else (entities, state)
 
-    def read_ahead(self, cache: RoundCache) -> None:
+    def read_ahead(self, cache: BatchCache) -> None:
         """Read the entities now, together with others; blocks its thread."""
         self._entities.read_ahead(cache)
 
 
-class SearchedIndex(NamedTuple):
+class IndexRevision(NamedTuple):
     """Which index is searched, what it leaves out, and whether it is complete."""
 
     number: int | None
@@ -439,17 +443,17 @@ class SearchedIndex(NamedTuple):
     complete: bool
 
 
-def _state(index: ProjectIndex) -> SearchedIndex | None:
+def _state(index: ProjectIndex) -> IndexRevision | None:
     """Return which index is searched now; None if it has to be waited for."""
     caught_up = index.caught_up(index.grace_seconds)
     if caught_up is None:
         return None
     number = None if index.loaded is None else index.loaded.number
-    return SearchedIndex(number, index.left_out, caught_up and not index.damaged)
+    return IndexRevision(number, index.left_out, caught_up and not index.damaged)
 
 
 def _result_key(
-    state: SearchedIndex,
+    state: IndexRevision,
     loaded: "LoadedIndex | None",
     queries: Sequence[Query],
     ask: SourceQuery,
@@ -495,15 +499,15 @@ def _without_sentences(key: ResultKey) -> ResultKey:
     return replace(key, last=LastSentences())
 
 
-class AnsweredQuery(NamedTuple):
+class QueryFragments(NamedTuple):
     """What the query alone found: fragments with their rows, and those that the story keeps back."""
 
     found: tuple[tuple[int, Fragment], ...]
     future: tuple[Fragment, ...]
 
 
-def _weigh_answer(key: ResultKey, answered: AnsweredQuery) -> int:
-    return 1000 + len(key.text) + 300 * (len(answered.found) + len(answered.future))
+def _weigh_query(key: ResultKey, by_query: QueryFragments) -> int:
+    return 1000 + len(key.text) + 300 * (len(by_query.found) + len(by_query.future))
 
 
 class SearchKey(NamedTuple):
@@ -516,7 +520,7 @@ class SearchKey(NamedTuple):
     place: ResultKey
     words: tuple[str, ...]
     own_end: int | None
-    own: tuple[tuple[Candidate | None, bool], ...]
+    own: tuple[tuple[PassageMatch | None, bool], ...]
     asked: tuple[int, ...]
 
 
@@ -527,15 +531,15 @@ def _weigh_found(_key: SearchKey, found: FoundFragments) -> int:
     return 1000 + 300 * len(found)
 
 
-class EarlierSearches(NamedTuple):
+class SearchCache(NamedTuple):
     """What the answer is kept under, what searches found, and what the very same query found."""
 
     key: ResultKey | None
     found: Memo[SearchKey, FoundFragments]
-    answered: AnsweredQuery | None = None
+    by_query: QueryFragments | None = None
 
 
-class Questions:
+class AssemblySearch:
     """What one assembly asks an index, and the fragments that answer it.
 
     The text before the cursor and the author's wish ask together; what the steps before chose
@@ -549,62 +553,62 @@ class Questions:
         index: ProjectIndex,
         queries: Sequence[Query],
         ask: SourceQuery,
-        before: EarlierSearches,
+        before: SearchCache,
     ) -> None:
         self._ask, self._index, self._queries = ask, index, queries
-        self._key, self._made, self.answered = before
-        self._first: SearchedPassages | None = None
-        self._unbound: SearchedPassages | None = None
-        if self.answered is None:
+        self._key, self._found_before, self.by_query = before
+        self._first: QuerySearch | None = None
+        self._unbound: QuerySearch | None = None
+        if self.by_query is None:
             within, current = _within(ask, ask.query_end), _current_document(ask, ask.query)
             limit = min(ask.limit, MOST_PASSAGES)
-            self._first = SearchedPassages(index, queries[-1], current, limit, within)
+            self._first = QuerySearch(index, queries[-1], current, limit, within)
             if within.scope is not None:
                 anywhere = SearchRange(None, within.nearness)
-                self._unbound = SearchedPassages(index, queries[-1], current, limit, anywhere)
-        self._allusions = SearchedAllusions(index, ask)
-        self._ahead = SearchedAllusions(index, ask, ahead=True) if _keeps_back(ask) else None
+                self._unbound = QuerySearch(index, queries[-1], current, limit, anywhere)
+        self._allusions = AllusionSearch(index, ask)
+        self._ahead = AllusionSearch(index, ask, ahead=True) if _keeps_back(ask) else None
 
-    def answer(self) -> list[Fragment] | None:
+    def find_fragments(self) -> list[Fragment] | None:
         """Return the fragments; None if that needs texts that are not in memory."""
-        answered = self.answered = self.answered or self._answer_query()
+        by_query = self.by_query = self.by_query or self._search_query()
         alluded = self._allusions.rank()
         ahead = [] if self._ahead is None else self._ahead.rank()
-        if answered is None or alluded is None or ahead is None:
+        if by_query is None or alluded is None or ahead is None:
             return None
-        fragments = dict(answered.found)
+        fragments = dict(by_query.found)
         for number, one in enumerate(alluded, start=QUERIES):
             fragment = _fragment(one, self._ask)
-            fragments[one.found.row] = replace(fragment, late=True, arrival=number)
-        late = [fragment for _, fragment in self._make_future(ahead)]
-        future = {one.source_ref: one for one in (*late, *answered.future)}
+            fragments[one.found.row] = replace(fragment, is_allusion=True, arrival=number)
+        kept_back = [fragment for _, fragment in self._make_future(ahead)]
+        future = {one.source_ref: one for one in (*kept_back, *by_query.future)}
         shown = (*fragments.values(), *future.values())
         return [one for one in shown if not _is_shown(one, self._ask)]
 
-    def _answer_query(self) -> AnsweredQuery | None:
+    def _search_query(self) -> QueryFragments | None:
         """Return what the query alone found; None if that needs texts that are not in memory."""
         first = self._fragments(self._first, self._make_found)
         unbound = self._fragments(self._unbound, self._make_future)
         if first is None or unbound is None:
             return None
-        return AnsweredQuery(first, tuple([fragment for _, fragment in unbound]))
+        return QueryFragments(first, tuple([fragment for _, fragment in unbound]))
 
     def _fragments(
         self,
-        searched: SearchedPassages | None,
+        searched: QuerySearch | None,
         make: Callable[[Sequence[RankedPassage]], FoundFragments],
     ) -> FoundFragments | None:
         """Make fragments of what a search found, unless the same ones were made before."""
         if searched is None:
             return ()
         key = self._search_key(searched)
-        if key is not None and (known := self._made.peek(key)) is not None:
+        if key is not None and (known := self._found_before.peek(key)) is not None:
             return known
         if (ranked := searched.rank()) is None:
             return None
         made = make(ranked)
         if key is not None:
-            self._made.put(key, made)
+            self._found_before.put(key, made)
         return made
 
     def _make_found(self, ranked: Sequence[RankedPassage]) -> FoundFragments:
@@ -612,7 +616,7 @@ class Questions:
         good = (one for one in ranked if one.score >= LEAST_SCORE and not self._asks(one))
         return tuple([(one.found.row, self._placed_fragment(one, chosen)) for one in good])
 
-    def _search_key(self, searched: SearchedPassages) -> SearchKey | None:
+    def _search_key(self, searched: QuerySearch) -> SearchKey | None:
         """Return what fragments depend on; None if that is not known, or needs texts first."""
         own, document = searched.find_own(), self._ask.document
         if self._key is None or own is None:
@@ -753,7 +757,7 @@ _sets: Memo[tuple[tuple[str, ...], ...], frozenset[str]] = Memo(
 
 
 def _set_of(paths: tuple[str, ...], without: tuple[str, ...] = ()) -> frozenset[str]:
-    """Return paths as a set, the very same again: to compare two of 1200 took 40 µs each time."""
+    """Return the same set object for the same paths: comparing two sets of 1200 paths takes 40 µs."""
     return _sets.get((paths, without), lambda: frozenset(paths).difference(without))
 
 
@@ -840,7 +844,7 @@ def _fragment(ranked: RankedPassage, ask: SourceQuery) -> Fragment:
     )
 
 
-class Search(Model):
+class ClientSearch(Model):
     """What to search for: the text before the cursor, or a wish; `window` is left out on each side."""
 
     document: Document | None
@@ -851,7 +855,7 @@ class Search(Model):
     within: SearchRange = EVERYWHERE
 
 
-class RankedPassages(Model):
+class ExplainedPassages(Model):
     """The passages with their reasons, best first, and the names in the query."""
 
     passages: list[tuple[RankedPassage, ScoreReasons]]
@@ -860,16 +864,16 @@ class RankedPassages(Model):
 
 
 async def explain(
-    passages: Passages, entities: ProjectEntities, project: Project, search: Search
-) -> RankedPassages:
+    passages: PassageSearch, entities: ProjectEntities, project: Project, search: ClientSearch
+) -> ExplainedPassages:
     """Search, and return each passage with the reasons for its score."""
     query = _query(await entities.get(), entities, search.text, search.wish)
     current = None if search.document is None else _current(search.document, search.text)
-    found = await passages.find(project, query, current, MOST, search.within)
-    shares = zip(found.ranked, found.shares(query, MOST), strict=True)
+    found = await passages.find(project, query, current, MAX_EXPLAINED, search.within)
+    shares = zip(found.ranked, found.shares(query, MAX_EXPLAINED), strict=True)
     shown = [pair for pair in shares if not _is_in_window(pair[0], search)]
     recency = {} if search.within.nearness is None else search.within.nearness.values
-    return RankedPassages(
+    return ExplainedPassages(
         passages=[
             (
                 one,
@@ -883,7 +887,7 @@ async def explain(
 
 
 async def reasons(
-    passages: Passages, entities: ProjectEntities, project: Project, ask: SourceQuery
+    passages: PassageSearch, entities: ProjectEntities, project: Project, ask: SourceQuery
 ) -> dict[str, ScoreReasons]:
     """Return by reference why an assembly that asks so finds its passages."""
     every, index = await entities.get(), passages.index(project)
@@ -893,14 +897,14 @@ async def reasons(
     limit = min(ask.limit, MOST_PASSAGES)
     for scope in dict.fromkeys((None, within.scope)):
         where = within._replace(scope=scope)
-        searched = SearchedPassages(index, query, _current_document(ask, ask.query), limit, where)
+        searched = QuerySearch(index, query, _current_document(ask, ask.query), limit, where)
         ranked = await _rank(searched)
         shares = _shares(searched.loaded, scope, query, ranked)
         for one, terms in zip(ranked, shares, strict=True):
             near = recency.get(one.found.path, 0.0)
             found[source_ref(one.found)] = _score_reasons(one, terms, query.names, entities, near)
     for ahead in (True, False):
-        alluding = SearchedAllusions(index, ask, ahead=ahead)
+        alluding = AllusionSearch(index, ask, ahead=ahead)
         for one in await _rank(alluding):
             sentence = alluding.sentences[one.found.row]
             (terms,) = _shares(alluding.loaded, None, make_query(sentence), [one])
@@ -910,7 +914,7 @@ async def reasons(
     return found
 
 
-async def _rank(searched: SearchedPassages | SearchedAllusions) -> list[RankedPassage]:
+async def _rank(searched: QuerySearch | AllusionSearch) -> list[RankedPassage]:
     while (ranked := searched.rank()) is None:
         await searched.read_texts()
     return ranked
@@ -937,7 +941,7 @@ def without_terms(why: ScoreReasons, visible: Container[str]) -> ScoreReasons:
     return replace(why, terms=terms)
 
 
-def _is_in_window(ranked: RankedPassage, search: Search) -> bool:
+def _is_in_window(ranked: RankedPassage, search: ClientSearch) -> bool:
     found, document = ranked.found, search.document
     if document is None or found.path != document.source_ref:
         return False

@@ -51,7 +51,7 @@ from creonowd.sources.file_fragments import (
     is_share,
     read_files,
 )
-from creonowd.sources.passage_source import Passages, PassageSource
+from creonowd.sources.passage_source import PassageSearch, PassageSource
 from creonowd.sources.synopsis import ChapterSummaries, EarlierMentions, SynopsisSource
 from creonowd.storage import front_matter
 from creonowd.text import as_text, canonical_json, load_json
@@ -98,7 +98,7 @@ class ProjectSources:
         self,
         tree: Tree,
         constraints: Constraints,
-        passages: Passages,
+        passages: PassageSearch,
         summaries: ChapterSummaries | None = None,
     ) -> None:
         self._summaries = summaries

@@ -63,7 +63,7 @@ from creonowd.storage import front_matter, stored_files
 from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.storage.unchanged_files import RECENT_MS, change_times
 from creonowd.text import decode_text, file_stem, join_lines, well_formed
-from creonowd.threads import RoundCache, until_stopped
+from creonowd.threads import BatchCache, until_stopped
 from creonowd.workspace.creonow_tree import (
     TREE,
     FolderReader,
@@ -144,13 +144,13 @@ class Chapters:
         return _open_texts(self._documents, project)
 
     def read_now(
-        self, project: Project, texts: Mapping[str, str], cache: RoundCache | None = None
+        self, project: Project, texts: Mapping[str, str], cache: BatchCache | None = None
     ) -> Story:
         """Return the documents of a project in order, some of them with these texts.
 
         Blocks its thread. The cache lets several who read at the same moment share the disk.
         """
-        root, cache = project.root, cache or RoundCache()
+        root, cache = project.root, cache or BatchCache()
         kept = self._kept.peek(root)
         chapters, file = self._read_once(root, cache)
         opened = tuple(
@@ -166,17 +166,17 @@ class Chapters:
         self._kept.put(root, _KeptProject(chapters, opened, file, every, story))
         return story
 
-    def _is_excluded(self, root: Path, path: str, cache: RoundCache) -> bool:
+    def _is_excluded(self, root: Path, path: str, cache: BatchCache) -> bool:
         # The ignore files of a folder in which no document is found are not watched.
         return cache.once(
             ("excluded", path), partial(is_excluded, root, path), lambda _: is_document(path)
         )
 
-    def listed_now(self, project: Project, cache: RoundCache) -> Container[str]:
+    def listed_now(self, project: Project, cache: BatchCache) -> Container[str]:
         """Return the documents that are in a project on disk; blocks its thread."""
         return self._read_once(project.root, cache)[0]
 
-    def _read_once(self, root: Path, cache: RoundCache) -> _DiskChapters:
+    def _read_once(self, root: Path, cache: BatchCache) -> _DiskChapters:
         return cache.once("chapters", partial(self._read_disk, root), _is_whole)
 
     def _read_disk(self, root: Path) -> _DiskChapters:
@@ -432,7 +432,7 @@ class SynopsisSource(Source):
         stored, entities = self._stored.revision(), self._entities.revision()
         return None if stored is None or entities is None else (stored, entities)
 
-    def read_ahead(self, cache: RoundCache) -> None:
+    def read_ahead(self, cache: BatchCache) -> None:
         """Read the stored summaries and the entities now, together with others; blocks."""
         self._stored.read_ahead(cache)
         self._entities.read_ahead(cache)
@@ -488,8 +488,8 @@ class SynopsisSource(Source):
     ) -> dict[int, Fragment]:
         """Return the nearest chapters with their whole text, by number, up to about some tokens.
 
-        Behind one that cannot be read there is none. Where a chapter begins in the story is known
-        of all, so that a place in it does not move when others are added.
+        Stop at the first chapter that cannot be read. Positions count from the start of the whole
+        story, so that they stay the same when more chapters are included.
         """
         starts = [0, *accumulate(chapter.length or 0 for chapter in chapters)]
         whole: dict[int, Fragment] = {}
@@ -549,7 +549,7 @@ class EarlierMentions(Source):
         """Return the entities, if they were read ahead."""
         return self._entities.revision()
 
-    def read_ahead(self, cache: RoundCache) -> None:
+    def read_ahead(self, cache: BatchCache) -> None:
         """Read the entities now, together with others; blocks its thread."""
         self._entities.read_ahead(cache)
 

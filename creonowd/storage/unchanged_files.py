@@ -41,8 +41,8 @@ CAPACITY_BYTES = 64 * 1024 * 1024
 RECENT_MS = 2000
 
 FULL_CHECK_SECONDS = 1.0
-# What has no revision now may have one later; to look costs no more than to read everything. Where
-# the system has nothing more to give, others may need what little is left.
+# Seconds until a folder without a revision is tried again: looking costs no more than reading
+# everything. Longer where the system has no watches left, since other programs need them too.
 RETRY_SECONDS = 1.0
 LONG_RETRY_SECONDS = 60.0
 
@@ -53,7 +53,7 @@ MOST_FOLDERS = 512
 MOST_ENTRIES = 20_000
 _DEEPEST = 64
 _MOST_NAMES = 64
-# The queue holds 16384 changes; who makes more while it is read will not stop soon.
+# Give up after this many reads: a program that writes faster than we read would keep us here.
 _READ_BYTES = 64 * 1024
 _MOST_READS = 64
 

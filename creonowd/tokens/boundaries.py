@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 BLOCK = 512
 SHORT = 256
 LONG = 2048
-# A longer stretch between two lines is split on; what is typed or cut costs so much to count anew.
+# A longer line is split further: a keystroke makes us count one piece again.
 PIECE, LEAST_PIECE = 384, 128
 ONE_IN = 4
 FULL_LINE = 64
@@ -90,9 +90,9 @@ def additive_parts(text: str) -> Iterator[str]:
 
 
 def settled_end(text: str) -> int:
-    """Return where the last line begins before which all parts of a text end; 0 if there is none.
+    """Return the start of the last line before which parts no longer change; 0 if there is none.
 
-    The parts before it are those of the text up to there, whatever is typed behind it.
+    They stay the same whatever is typed after it.
     """
     if len(text) < SHORT:
         return 0
@@ -118,7 +118,7 @@ def _split_long(part: str) -> Iterator[str]:
 
 
 def _piece_end(part: str, least: int) -> int | None:
-    """Return the first additive point from `least` on that the text before it chooses."""
+    """Return the first additive point at or after `least` that `splits_after` selects."""
     for match in _POINT.finditer(part, least - 1):
         at = match.end()
         if at < len(part) and splits_after(part, at, ONE_IN):

@@ -298,7 +298,7 @@ _SIDES = (
 def _first_edge(text: bytes) -> _Edge:
     """Return what the first character makes of the edge before it.
 
-    Inside a character nothing is known. Nor need it be: a part of one costs always the same.
+    UNKNOWN inside a character: a part of a character has one cost whatever stands beside it.
     """
     if _is_continuation(text[0]):
         return _Edge.UNKNOWN

@@ -23,7 +23,7 @@ import structlog
 from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType
 
-from creonowd.clock import Clock, iso
+from creonowd.clock import ID_ALPHABET, Clock, iso
 from creonowd.context.language import CONSTRAINTS_FILE
 from creonowd.context.story import LONGEST_REFERENCE
 from creonowd.errors import DaemonError, ErrorCode, Wording
@@ -57,7 +57,6 @@ DEFAULT_PRIORITY = 100
 ConstraintSource = Literal["user", "kg"]
 JsonObject = dict[str, Any]
 
-_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 _SPACE = re.compile(r"[ \t\r\n]*")
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _scan = json.JSONDecoder().raw_decode
@@ -262,7 +261,7 @@ def _item(entry: Any, taken: set[str], seen: Counter[str], updated_at: str) -> I
 def _derived_id(text: str, number: int, taken: set[str]) -> str:
     while True:
         digest = int.from_bytes(hashlib.sha256(f"{number}\0{text}".encode()).digest(), "big")
-        letters = (_ALPHABET[digest // 36**place % 36] for place in range(20))
+        letters = (ID_ALPHABET[digest // 36**place % 36] for place in range(20))
         if (derived := "con_" + "".join(letters)) not in taken:
             return derived
         number += 1

@@ -39,7 +39,7 @@ from creonowd.storage.safe_folder import (
 )
 from creonowd.storage.stored_files import disk_errors, is_temporary
 from creonowd.storage.unchanged_files import CAPACITY_BYTES, RECENT_MS, FileCache, change_times
-from creonowd.threads import NotKeptError, RoundCache, SharedReads
+from creonowd.threads import BatchCache, NotCachedError, SharedReads
 from creonowd.workspace.projects import Project
 
 TREE = ".creonow"
@@ -80,7 +80,7 @@ KEPT_PATHS = 8192
 DOCUMENT_SUFFIXES = frozenset({".md", ".markdown", ".txt"})
 OUTLINE_NAMES = frozenset({"大纲", "提纲", "outline"})
 OUTLINE_SUFFIXES = DOCUMENT_SUFFIXES | {".json"}
-# Share of the deadline for reading in a round; the rest is for reading separately.
+# Share of the deadline for reading in a batch; the rest is for reading separately.
 JOINT_SHARE = 0.25
 
 T = TypeVar("T")
@@ -504,10 +504,10 @@ def _is_leftover(name: str) -> bool:
 class FolderReader:
     """Reads each folder of a project's `.creonow` tree at most once. Blocks its thread."""
 
-    def __init__(self, tree: Tree, project: Project, cache: RoundCache | None = None) -> None:
-        """Make a reader; all with the cache of one round share what they read."""
+    def __init__(self, tree: Tree, project: Project, cache: BatchCache | None = None) -> None:
+        """Make a reader; all with the cache of one batch share what they read."""
         self._tree, self.root = tree, project.root
-        self._cache = cache or RoundCache()
+        self._cache = cache or BatchCache()
         # What could not be read may be readable the next time.
         self.has_problems = False
 
@@ -534,9 +534,9 @@ class ReadPlace(NamedTuple):
 
 
 class ProjectRead(ABC, Generic[T]):
-    """What one assembly reads of a project's files: ahead in a round, or alone when asked for it.
+    """What one assembly reads of a project's files: ahead in a batch, or alone when asked for it.
 
-    So a folder that hangs, and with it a round, costs those only who read that folder.
+    So a folder that hangs, and with it a batch, costs those only who read that folder.
     """
 
     name: str
@@ -549,15 +549,15 @@ class ProjectRead(ABC, Generic[T]):
     def read(self, folders: FolderReader) -> T:
         """Read it now; blocks its thread."""
 
-    def read_ahead(self, cache: RoundCache) -> None:
-        """Read it in the thread of a round; who asks for it gets what that raises."""
+    def read_ahead(self, cache: BatchCache) -> None:
+        """Read it in the thread of a batch; who asks for it gets what that raises."""
         if self._found is not None:
             return
         folders = FolderReader(self._place.tree, self._place.project, cache)
         read, key = partial(self.read, folders), ("read", self.name)
         try:
             self._found = cache.once(key, read, lambda _found: not folders.has_problems)
-        except NotKeptError:
+        except NotCachedError:
             raise
         except Exception as error:  # noqa: BLE001 - what fails must not cost the others theirs
             self._found = error
@@ -576,7 +576,7 @@ class ProjectRead(ABC, Generic[T]):
         """Return what is read, or raise what that raises, shared by all who ask at the moment."""
 
         async def read() -> T | Exception | None:
-            await to_thread.run_sync(self.read_ahead, RoundCache(), abandon_on_cancel=True)
+            await to_thread.run_sync(self.read_ahead, BatchCache(), abandon_on_cancel=True)
             return self._found
 
         if self._found is None:

@@ -2,8 +2,8 @@
 
 Counts are the providers' own. Lines hold no text, and those of the last 24 months are kept.
 
-Prices are for a million tokens. Of prices that depend on the time of day or on the length of the
-prompt the packaged list has the higher one by time and the one for short prompts. A model that is
+Prices are for a million tokens. Where a price depends on the time of day the packaged list has the
+higher one; where it depends on the length of the prompt, the one for short prompts. A model that is
 not listed has no price, and the sums name it.
 """
 

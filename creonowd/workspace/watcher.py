@@ -32,6 +32,7 @@ from creonowd.context.fragment import Layer
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.storage.safe_folder import LinkedFolder, entry_status, mark_of
+from creonowd.threads import set_when_cancelled
 from creonowd.workspace.creonow_tree import is_relevant_file, is_relevant_folder, layers_of
 from creonowd.workspace.projects import Project
 
@@ -254,7 +255,7 @@ class Watcher:
         )
         end = FollowEnd.STOPPED
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_stop_when_cancelled, watch.stop)
+            tasks.start_soon(set_when_cancelled, watch.stop)
             end = await to_thread.run_sync(work, limiter=self._threads)
             tasks.cancel_scope.cancel()
         return end
@@ -279,14 +280,6 @@ class Watcher:
         )
         for listener in listeners:
             listener(end)
-
-
-async def _stop_when_cancelled(stop: threading.Event) -> None:
-    """Wake the thread when the daemon ends: a thread cannot be cancelled."""
-    try:
-        await anyio.sleep_forever()
-    finally:
-        stop.set()
 
 
 def _cannot_watch(end: FollowEnd) -> DaemonError:

@@ -226,7 +226,7 @@ def test_a_target_leaves_retrieved_the_minimum_that_the_budget_promises() -> Non
 def test_what_is_pinned_comes_in_although_the_prompt_has_reached_its_target() -> None:
     """Also beside answers to the last sentence, which have a room of their own."""
     plain = passages(40)
-    late = structs.replace(plain[0], late=True)
+    late = structs.replace(plain[0], is_allusion=True)
     wanted = structs.replace(plain[-1], pinned=True)
     world = World(
         text=LONG_CHAPTER,
@@ -376,8 +376,8 @@ def test_what_a_whole_chapter_shows_is_not_shown_again_as_a_passage() -> None:
 
     rules = {d.evidence.source_ref: d.evidence.rule for d in _passages(assembly)}
     assert rules == {"第1章.md": Rule.DUPLICATE, "旧作.md": Rule.SCORE}
-    assert [place.after for place in assembly.places].count("story") == 2
-    assert assembly.places[-1].tokens <= assembly.tokens
+    assert [place.after for place in assembly.break_points].count("story") == 2
+    assert assembly.break_points[-1].tokens <= assembly.tokens
 
 
 def _passages(assembly: Assembly) -> list[Decision]:

@@ -14,7 +14,7 @@ from creonowd.context.fragment import Action, Fragment, Layer, Rule, rank_key
 from creonowd.context.inspection import InspectMeta, inspect
 from creonowd.context.language import CHINESE, heading, title
 from creonowd.context.names import Mentions
-from creonowd.context.result import AssembleResult, ModelTarget, answer, encode_answer
+from creonowd.context.result import AssembleResult, ModelTarget, answer, encode_result
 from creonowd.context.stable_prefix import (
     Change,
     PrefixChange,
@@ -167,7 +167,7 @@ def test_what_was_encoded_before_is_sent_byte_by_byte_as_it_is_now(world: World)
     assembly = assemble_or_none(world)
 
     if assembly is not None:
-        encoded = encode_answer(assembly, ModelTarget()).result(PrefixComparison())
+        encoded = encode_result(assembly, ModelTarget()).result(PrefixComparison())
         assert encode(encoded) == encode(answer_of(assembly))
 
 

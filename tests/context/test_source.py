@@ -11,10 +11,10 @@ from creonowd.context.budget import BudgetProfile, allowances_of
 from creonowd.context.fragment import Layer, caution
 from creonowd.context.plan import ContextRules, Need, Plan, SkillNeeds, place
 from creonowd.context.source import (
-    KnownAnswers,
+    GatheredFragments,
+    ResultCache,
     SourceQuery,
     SourceResult,
-    SourceResults,
     gather,
     wanted_sources,
 )
@@ -58,7 +58,7 @@ async def test_no_source_runs_out_of_time_while_its_turn_is_awaited() -> None:
     reading = anyio.CapacityLimiter(1)
     host, ours = graph(), good()
     impatient = replace(plan(), source_timeout_ms=1)
-    results: list[SourceResults] = []
+    results: list[GatheredFragments] = []
     early: list[SourceQuery] = []
     begun = anyio.current_time()
 
@@ -233,28 +233,28 @@ class KeptSource(InMemorySource):
 
 
 async def test_answers_that_come_again_are_put_together_once() -> None:
-    known = KnownAnswers()
+    known = ResultCache()
     rules = KeptSource(Layer.RULES, "rules", []).give("短句。")
     found = KeptSource(Layer.RETRIEVED, "rag", []).give("雨。")
 
-    first = await gather(plan(), [rules, found], known=known)
-    again = await gather(plan(), [rules, found], known=known)
+    first = await gather(plan(), [rules, found], cache=known)
+    again = await gather(plan(), [rules, found], cache=known)
     found.give("雪。")
-    other = await gather(plan(), [rules, found], known=known)
+    other = await gather(plan(), [rules, found], cache=known)
 
-    assert first.made is not None
+    assert first.computed is not None
     assert again is first
     assert [one.text for one in other.fragments[Layer.RETRIEVED]] == ["雪。"]
     assert other.fragments[Layer.RULES] == first.fragments[Layer.RULES]
 
 
 async def test_what_was_put_together_for_one_project_is_not_given_to_another() -> None:
-    known = KnownAnswers()
+    known = ResultCache()
     source = KeptSource(Layer.RULES, "kg", [])
     source.kept = SourceResult(fragments=(piece(Layer.RULES, "a", "b", project_id="prj_a"),))
-    await gather(plan(), [source], known=known)
+    await gather(plan(), [source], cache=known)
 
     with pytest.raises(DaemonError) as caught:
-        await gather(replace(plan(), project_id="prj_b"), [source], known=known)
+        await gather(replace(plan(), project_id="prj_b"), [source], cache=known)
 
     assert caught.value.code is ErrorCode.CONTEXT_SCOPE_VIOLATION

@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from creonowd.context.fragment import Layer
-from creonowd.context.source import KnownAnswers, SourceQuery, SourceResult, gather
+from creonowd.context.source import ResultCache, SourceQuery, SourceResult, gather
 from creonowd.context.text_tools import NotInMemoryError
 from testing.sources import InMemorySource, piece
 from tests.context.worlds import World, assemble_world, text_tools
@@ -60,11 +60,11 @@ class KeptSource(InMemorySource):
 @pytest.mark.usefixtures("traced")
 @pytest.mark.parametrize("layer", [Layer.RULES, Layer.RETRIEVED])
 async def test_answers_that_do_not_come_again_are_let_go(layer: Layer) -> None:
-    known = KnownAnswers(100_000)
+    known = ResultCache(100_000)
 
     async def gathered(version: int) -> None:
         given = [piece(layer, "rag:1", text(version))]
-        await gather(World().plan(), [KeptSource(layer, "rag", given)], known=known)
+        await gather(World().plan(), [KeptSource(layer, "rag", given)], cache=known)
 
     assert await kept_of(gathered) < MOST_BYTES
 

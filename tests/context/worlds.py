@@ -12,7 +12,7 @@ from creonowd.context.budget import BudgetProfile, LayerBudget, LayerBudgets, al
 from creonowd.context.candidates import Unit, count_fragments, redact_fragments
 from creonowd.context.fragment import ConstraintOrigin, Fragment, FragmentKind, Layer, Place, Span
 from creonowd.context.plan import ContextRules, Plan, SkillNeeds, Task, place
-from creonowd.context.source import SourceResults
+from creonowd.context.source import GatheredFragments
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.redaction import Redactor
 from creonowd.tokens import Tokenizer
@@ -69,8 +69,8 @@ class World:
             notes=(*self.notes, *_in(Layer.IMMEDIATE, chunks)),
         )
 
-    def gathered(self) -> SourceResults:
-        return SourceResults(
+    def gathered(self) -> GatheredFragments:
+        return GatheredFragments(
             fragments={
                 Layer.RULES: self.rules,
                 Layer.SETTINGS: self.settings,

@@ -82,7 +82,7 @@ async def again_quickly(novel: Novel, session: Session) -> float:
         while True:
             began = session.clock.monotonic()
             await assemble(novel)
-            if session.engine.kept(project) is not None:
+            if session.engine.cached_reads(project) is not None:
                 return began
 
 
@@ -94,7 +94,7 @@ async def test_a_daemon_without_quick_checks_keeps_nothing_that_it_read(
 
     await settled(novel, session)
 
-    assert session.engine.kept(project) is None
+    assert session.engine.cached_reads(project) is None
 
 
 async def test_a_file_that_cannot_be_used_counts_as_soon_as_it_is_mended(novel: Novel) -> None:

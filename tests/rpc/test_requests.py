@@ -104,8 +104,8 @@ async def test_who_waits_for_an_answer_sleeps_until_one_more_was_given() -> None
     woken_after: list[int] = []
 
     async def wait() -> None:
-        await metrics.wait_for_answer(after=1)
-        woken_after.append(metrics.answered)
+        await metrics.wait_for_reply(after=1)
+        woken_after.append(metrics.replies)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wait)

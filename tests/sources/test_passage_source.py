@@ -19,8 +19,8 @@ from creonowd.context.story import Story, StoryDocument, StoryPlace
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.retrieval.project_index import Indexes
 from creonowd.sources.characters import EntityCache, ProjectEntities
-from creonowd.sources.passage_source import KEPT_BYTES, Passages, PassageSource
-from creonowd.threads import RoundCache, SharedReads
+from creonowd.sources.passage_source import KEPT_BYTES, PassageSearch, PassageSource
+from creonowd.threads import BatchCache, SharedReads
 from creonowd.workspace.creonow_tree import ReadPlace, Tree
 from tests.retrieval.indexed_project import PATIENCE, IndexedProject
 
@@ -53,12 +53,12 @@ async def fetch(indexed: IndexedProject, indexes: Indexes, asked: SourceQuery) -
 
 
 def source(
-    indexed: IndexedProject, indexes: Indexes, passages: Passages | None = None
+    indexed: IndexedProject, indexes: Indexes, passages: PassageSearch | None = None
 ) -> PassageSource:
     entities = ProjectEntities(
         ReadPlace(Tree(SystemClock()), indexed.project, SharedReads()), EntityCache()
     )
-    return PassageSource(passages or Passages(indexes), indexed.project, entities)
+    return PassageSource(passages or PassageSearch(indexes), indexed.project, entities)
 
 
 def refs(fetched: SourceResult) -> list[str]:
@@ -219,10 +219,10 @@ async def test_what_was_found_is_kept_within_a_bound_and_without_old_indexes(
 
     async with indexed.indexes() as indexes:
         await fetch(indexed, indexes, ask(wish="灯火"))
-        passages = Passages(indexes)
+        passages = PassageSearch(indexes)
         for number in range(40):
             one = source(indexed, indexes, passages)
-            one.read_ahead(RoundCache())
+            one.read_ahead(BatchCache())
             asked = ask(f"{number}{long}", wish="灯火")
             while (first := one.fetch_now(asked)) is None:
                 await fetch(indexed, indexes, ask(wish="灯火"))
@@ -233,7 +233,7 @@ async def test_what_was_found_is_kept_within_a_bound_and_without_old_indexes(
         await fetch(indexed, indexes, ask(wish="马桩"))
 
     gc.collect()
-    assert len(passages.made) * len(long) <= KEPT_BYTES
+    assert len(passages.results) * len(long) <= KEPT_BYTES
     assert loaded() is None
 
 
@@ -244,20 +244,20 @@ async def test_within_a_passage_the_cursor_moves_without_another_search(indexed:
 
     async with indexed.indexes() as indexes:
         await fetch(indexed, indexes, ask(wish="灯火"))
-        passages = Passages(indexes)
+        passages = PassageSearch(indexes)
 
         def found(cursor: int) -> SourceResult | None:
             one = source(indexed, indexes, passages)
-            one.read_ahead(RoundCache())
+            one.read_ahead(BatchCache())
             document = place("now.md", text, cursor).document
             return one.fetch_now(replace(ask(wish="灯火"), document=document, query=BOAT))
 
         while found(len(BOAT) + 3) is None:
             await fetch(indexed, indexes, ask(wish="马桩"))
-        searches = [len(passages.made)]
+        searches = [len(passages.results)]
         for cursor in (len(BOAT) + 12, len(BOAT) - 3):
             found(cursor)
-            searches.append(len(passages.made))
+            searches.append(len(passages.results))
 
     assert searches == [1, 1, 2]
 
@@ -275,11 +275,11 @@ async def test_what_is_kept_is_what_a_new_search_finds_at_every_place(indexed: I
         loaded = indexes.of(indexed.project).loaded
         assert loaded is not None
         ends = [at for at in loaded.ends_in("now.md") if 0 < at < len(text)]
-        kept = Passages(indexes)
+        kept = PassageSearch(indexes)
 
-        async def found(cursor: int, passages: Passages, *, selected: int) -> SourceResult:
+        async def found(cursor: int, passages: PassageSearch, *, selected: int) -> SourceResult:
             one = source(indexed, indexes, passages)
-            one.read_ahead(RoundCache())
+            one.read_ahead(BatchCache())
             span = Span(cursor, cursor + selected) if selected else None
             document = place("now.md", text, cursor, span).document
             here = StoryPlace(1, cursor)
@@ -291,11 +291,11 @@ async def test_what_is_kept_is_what_a_new_search_finds_at_every_place(indexed: I
         ]
         for cursor, selected in places:
             again = await found(cursor, kept, selected=selected)
-            anew = await found(cursor, Passages(indexes), selected=selected)
+            anew = await found(cursor, PassageSearch(indexes), selected=selected)
             assert again == anew, (cursor, selected)
 
     assert len(ends) > 6
-    assert len(kept.made) < len(places)
+    assert len(kept.results) < len(places)
 
 
 async def test_what_is_kept_while_an_author_types_is_what_a_new_search_finds(
@@ -313,11 +313,11 @@ async def test_what_is_kept_while_an_author_types_is_what_a_new_search_finds(
 
     async with indexed.indexes(watching=False) as indexes:
         await fetch(indexed, indexes, ask(wish="灯火"))
-        kept = Passages(indexes)
+        kept = PassageSearch(indexes)
 
-        async def found(text: str, cursor: int, passages: Passages) -> SourceResult:
+        async def found(text: str, cursor: int, passages: PassageSearch) -> SourceResult:
             one = source(indexed, indexes, passages)
-            one.read_ahead(RoundCache())
+            one.read_ahead(BatchCache())
             ends = query_ends(text, cursor, 400)
             asked = replace(
                 ask(wish="灯火"),
@@ -343,11 +343,11 @@ async def test_what_is_kept_while_an_author_types_is_what_a_new_search_finds(
             typed = "".join(chance.choices(WORDS, k=chance.randint(1, 9)))
             text, cursor = text[:cursor] + typed + text[cursor:], cursor + len(typed)
             again = await found(text, cursor, kept)
-            assert again == await found(text, cursor, Passages(indexes)), (turn, cursor)
+            assert again == await found(text, cursor, PassageSearch(indexes)), (turn, cursor)
             kept_back += any(one.excluded is not None for one in again.fragments)
 
     assert kept_back > 20
-    assert len(kept.found) < 100
+    assert len(kept.search_fragments) < 100
 
 
 async def test_a_document_that_was_edited_is_searched_at_each_place(indexed: IndexedProject):
@@ -357,11 +357,11 @@ async def test_a_document_that_was_edited_is_searched_at_each_place(indexed: Ind
 
     async with indexed.indexes() as indexes:
         await fetch(indexed, indexes, ask(wish="灯火"))
-        passages = Passages(indexes)
+        passages = PassageSearch(indexes)
 
         def found(cursor: int) -> SourceResult | None:
             one = source(indexed, indexes, passages)
-            one.read_ahead(RoundCache())
+            one.read_ahead(BatchCache())
             document = place("now.md", f"{SNOW}\n{BOAT}", cursor).document
             return one.fetch_now(replace(ask(wish="灯火"), document=document))
 
@@ -369,7 +369,7 @@ async def test_a_document_that_was_edited_is_searched_at_each_place(indexed: Ind
             await fetch(indexed, indexes, ask(wish="马桩"))
         found(6)
 
-    assert len(passages.made) == 2
+    assert len(passages.results) == 2
 
 
 async def test_another_sentence_asks_without_the_query_being_searched_again(
@@ -381,19 +381,19 @@ async def test_another_sentence_asks_without_the_query_being_searched_again(
 
     async with indexed.indexes() as indexes:
         await fetch(indexed, indexes, ask(wish="灯火"))
-        kept, fresh = Passages(indexes), Passages(indexes)
+        kept, fresh = PassageSearch(indexes), PassageSearch(indexes)
 
-        def found(passages: Passages, *late: str) -> SourceResult | None:
+        def found(passages: PassageSearch, *late: str) -> SourceResult | None:
             one = source(indexed, indexes, passages)
-            one.read_ahead(RoundCache())
+            one.read_ahead(BatchCache())
             document = place("now.md", BOAT, 5).document
-            last = LastSentences(late=late)
+            last = LastSentences(after_query_end=late)
             return one.fetch_now(replace(ask(wish="灯火"), document=document, last=last))
 
         while found(kept) is None:
             await fetch(indexed, indexes, ask(wish="马桩"))
         later = found(kept, SNOW)
 
-        assert len(kept.answered) == 1
-        assert len(kept.made) == 2
+        assert len(kept.query_fragments) == 1
+        assert len(kept.results) == 2
         assert later == found(fresh, SNOW)

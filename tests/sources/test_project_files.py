@@ -14,17 +14,17 @@ from creonowd.context.budget import BudgetProfile, allowances_of
 from creonowd.context.fragment import STABLE, ConstraintOrigin, Layer, Reason, show
 from creonowd.context.plan import ContextRules, Need, Plan, SkillNeeds, wants
 from creonowd.context.source import (
+    GatheredFragments,
     Source,
     SourceQuery,
     SourceResult,
-    SourceResults,
     gather,
     wanted_sources,
 )
 from creonowd.errors import DaemonError, ErrorCode, Language
 from creonowd.redaction import Redactor
 from creonowd.retrieval.project_index import Indexes
-from creonowd.sources.passage_source import Passages
+from creonowd.sources.passage_source import PassageSearch
 from creonowd.sources.project_files import (
     ProjectSources,
     other_rules,
@@ -33,7 +33,7 @@ from creonowd.sources.project_files import (
     settings_texts,
     style_guide,
 )
-from creonowd.threads import RoundCache
+from creonowd.threads import BatchCache
 from creonowd.workspace.constraints import Constraints
 from creonowd.workspace.creonow_tree import (
     DEFAULTS,
@@ -122,7 +122,7 @@ async def sources(
         tmp_path / "data", clock, watcher, lambda _project: {}, Redactor(), grace_seconds=60
     )
     async with indexes.run():
-        yield ProjectSources(tree, Constraints(tree, clock, Redactor()), Passages(indexes))
+        yield ProjectSources(tree, Constraints(tree, clock, Redactor()), PassageSearch(indexes))
 
 
 async def fetched(sources: Sequence[Source]) -> dict[str, SourceResult]:
@@ -196,10 +196,12 @@ async def test_a_change_on_disk_is_seen_at_once(sources: ProjectSources, project
     assert [f.text for f in found["style"].fragments] == ["长句。"]
 
 
-async def gathered(sources: ProjectSources, project: Project, rules: ContextRules) -> SourceResults:
-    """Gather after a round of reading, as the engine does."""
+async def gathered(
+    sources: ProjectSources, project: Project, rules: ContextRules
+) -> GatheredFragments:
+    """Gather after a batch of reads, as the engine does."""
     plan = plan_for(rules)
-    wanted, cache = wanted_sources(plan, sources.of(project)), RoundCache()
+    wanted, cache = wanted_sources(plan, sources.of(project)), BatchCache()
     for source in wanted:
         source.read_ahead(cache)
     with anyio.fail_after(60):

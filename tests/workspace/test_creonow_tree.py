@@ -16,7 +16,7 @@ from creonowd.clock import SystemClock
 from creonowd.context.fragment import Layer
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.storage import stored_files
-from creonowd.threads import KeptOnly, KeptValues, NotKeptError, RoundCache, SharedReads
+from creonowd.threads import BatchCache, CachedValues, CacheOnly, NotCachedError, SharedReads
 from creonowd.workspace.creonow_tree import (
     LIMIT_BYTES,
     CreonowFolder,
@@ -728,14 +728,14 @@ def texts(folders: FolderReader) -> list[str]:
 
 
 def test_a_folder_is_read_once_in_a_round(place: ReadPlace) -> None:
-    cache = RoundCache()
+    cache = BatchCache()
     first = Reading(place, texts)
     first.read_ahead(cache)
     (place.project.root / ".creonow/settings/海港.md").write_text("干燥。", encoding="utf-8")
 
     same_round, next_round = Reading(place, texts), Reading(place, texts)
     same_round.read_ahead(cache)
-    next_round.read_ahead(RoundCache())
+    next_round.read_ahead(BatchCache())
 
     assert [one.peek() for one in (first, same_round)] == [["潮湿。"]] * 2
     assert next_round.peek() == ["干燥。"]
@@ -743,7 +743,7 @@ def test_a_folder_is_read_once_in_a_round(place: ReadPlace) -> None:
 
 async def test_what_was_read_ahead_is_not_read_again(place: ReadPlace) -> None:
     one = Reading(place, texts)
-    one.read_ahead(RoundCache())
+    one.read_ahead(BatchCache())
 
     with anyio.fail_after(60):
         got = [await one.get() for _ in range(3)]
@@ -772,7 +772,7 @@ async def test_who_asks_gets_what_a_read_raises(
 
     one = Reading(place, fail)
     if ahead:
-        one.read_ahead(RoundCache())
+        one.read_ahead(BatchCache())
 
     with anyio.fail_after(60), pytest.raises(type(fault)):
         await one.get()
@@ -805,13 +805,13 @@ async def test_a_read_that_hangs_costs_the_others_nothing(place: ReadPlace) -> N
 
 
 def test_what_no_round_has_kept_waits_for_a_round(place: ReadPlace) -> None:
-    kept, one = KeptValues(), Reading(place, texts)
+    kept, one = CachedValues(), Reading(place, texts)
 
-    with pytest.raises(NotKeptError):
-        one.read_ahead(KeptOnly(kept))
-    one.read_ahead(RoundCache(kept))
+    with pytest.raises(NotCachedError):
+        one.read_ahead(CacheOnly(kept))
+    one.read_ahead(BatchCache(kept))
     other = Reading(place, texts)
-    other.read_ahead(KeptOnly(kept))
+    other.read_ahead(CacheOnly(kept))
 
     assert other.peek() is one.peek()
     assert other.times == 0
@@ -820,9 +820,9 @@ def test_what_no_round_has_kept_waits_for_a_round(place: ReadPlace) -> None:
 def test_what_was_read_of_a_folder_with_problems_is_not_kept(place: ReadPlace) -> None:
     large = place.project.root / ".creonow/settings/巨著.md"
     large.write_bytes(bytes(LIMIT_BYTES + 1))
-    kept = KeptValues()
+    kept = CachedValues()
 
-    Reading(place, texts).read_ahead(RoundCache(kept))
+    Reading(place, texts).read_ahead(BatchCache(kept))
 
-    with pytest.raises(NotKeptError):
-        Reading(place, texts).read_ahead(KeptOnly(kept))
+    with pytest.raises(NotCachedError):
+        Reading(place, texts).read_ahead(CacheOnly(kept))
