@@ -16,9 +16,9 @@ import anyio
 import anyio.to_thread
 
 IDLE_SECONDS = 2.0
-# After so many rounds without a pause between requests, garbage is collected all the same.
+# After this many checks without a pause between requests, garbage is collected all the same.
 BUSY_ROUNDS = 30
-# After so many rounds the next collection includes what was frozen.
+# After this many checks the next collection includes what was frozen.
 ROUNDS_FROZEN = 500
 
 K = TypeVar("K", bound=Hashable)

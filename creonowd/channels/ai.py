@@ -10,7 +10,7 @@ from creonowd.context.budget import BudgetProfile, fit_to_model
 from creonowd.context.fragment import Notice, ShownWarnings, show
 from creonowd.engine.assembly import ASSEMBLY_ERRORS, ShortText
 from creonowd.engine.services import Session
-from creonowd.engine.skill_run import STREAM, RunId, StreamEvent, excerpt, run_skill
+from creonowd.engine.skill_run import STREAM, RunId, StreamEvent, run_excerpt, run_skill
 from creonowd.errors import ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.providers.configured import Readiness, public_url
@@ -454,7 +454,7 @@ async def _decide(
     project = await session.projects.find(params.project_id)
     passage = None
     if text is not None:
-        passage = AcceptedText(session.redactor.redact(excerpt(text)).text, len(text))
+        passage = AcceptedText(session.redactor.redact(run_excerpt(text)).text, len(text))
     decided = await session.runs.decide(
         project.project_id, params.run_id, status, session.clock.now_ms(), passage
     )

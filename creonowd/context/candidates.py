@@ -28,7 +28,7 @@ from creonowd.context.language import (
     PromptFrame,
     constraint_tail,
     heading,
-    one_line,
+    printable_ref,
     title,
 )
 from creonowd.context.text_tools import RedactedText, TextTools
@@ -45,7 +45,7 @@ MAX_INPUT_TOKENS = 64_000
 CHARACTERS_PER_TOKEN = 8
 MOST_NAMED = 3
 
-# To decide on a unit takes as long as to redact and count so many characters.
+# To decide on a unit takes as long as to redact and count this many characters.
 UNIT_WORK = 40
 
 # Ids that the daemon makes itself hold no secret.
@@ -74,7 +74,7 @@ class Unit(Model, gc=False):
         return self.fragment.weight + len(self.rendered)
 
     @property
-    def oversized(self) -> bool:
+    def is_cut_to_size(self) -> bool:
         """Whether the size limit took something away."""
         return len(self.text) < self.before_chars
 
@@ -255,13 +255,13 @@ def _with_lines(ref: str, text: str, first: int) -> str:
 
 def visible_ref(source_ref: str, tools: TextTools) -> str:
     """Spell a reference as it may be shown: on one line and without secrets."""
-    line = one_line(source_ref)
+    line = printable_ref(source_ref)
     return _redact_ref(line, tools) if tools.redact(line).findings else line
 
 
 def visible_refs(source_refs: Sequence[str], tools: TextTools) -> list[str]:
     """Spell many new references as they may be shown."""
-    lines = [one_line(ref) for ref in source_refs]
+    lines = [printable_ref(ref) for ref in source_refs]
     unsafe = list(dict.fromkeys(line for line in lines if not _CONSTRAINT_REF.fullmatch(line)))
     redacted = zip(unsafe, tools.redact_all(unsafe), strict=True)
     secret = {line for line, clean in redacted if clean.findings}
@@ -413,7 +413,7 @@ NO_NUMBER = ListNumber()
 
 def keep(unit: Unit, rule: Rule, number: ListNumber = NO_NUMBER) -> Decision:
     """Keep all of a unit; one that the size limit cut counts as trimmed."""
-    if not unit.oversized:
+    if not unit.is_cut_to_size:
         return _decide(unit, Action.KEPT, Reason.OVER_BUDGET, rule, number=number)
     action = Action.TRIMMED if unit.rendered else Action.DROPPED
     return _decide(unit, action, Reason.TOO_LARGE, Rule.SIZE_LIMIT, number=number)
@@ -423,7 +423,7 @@ def drop(
     unit: Unit, rule: Rule, fits_with: int | None = None, number: ListNumber = NO_NUMBER
 ) -> Decision:
     """Leave a unit out."""
-    if unit.oversized and not unit.rendered:
+    if unit.is_cut_to_size and not unit.rendered:
         return _decide(unit, Action.DROPPED, Reason.TOO_LARGE, Rule.SIZE_LIMIT, number=number)
     return _decide(
         unit, Action.DROPPED, Reason.OVER_BUDGET, rule, fits_with=fits_with, number=number

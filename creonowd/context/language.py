@@ -25,13 +25,13 @@ _TITLES = {
     Layer.IMMEDIATE: "## Immediate\n",
 }
 
-# Of each text so many code points are looked at.
+# Code points looked at per text.
 SAMPLE = 4000
 KEPT_BEGINNINGS = 512
 # Fewer words say nothing clear.
-ENOUGH = 100
-# A text is clear if at most one word in so many is of the other language.
-CLEAR = 4
+LEAST_WORDS = 100
+# A text is clear if at most one word in this many is of the other language.
+MAJORITY_FACTOR = 4
 
 _HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 WORD = re.compile(rf"([{_HAN}])|[^\W\d_{_HAN}]+")
@@ -54,7 +54,7 @@ class WordCount(NamedTuple):
     def clear(self) -> ManuscriptLanguage | None:
         """The language, if there is enough text and it is nearly all in one."""
         total = self.han + self.other
-        if total < ENOUGH or min(self) * CLEAR > total:
+        if total < LEAST_WORDS or min(self) * MAJORITY_FACTOR > total:
             return None
         return self.majority
 
@@ -194,6 +194,6 @@ def constraint_tail(text: str) -> str:
     return f". {text}\n"
 
 
-def one_line(ref: str) -> str:
+def printable_ref(ref: str) -> str:
     """Replace what is not printable in a reference, so that it stays on one line."""
     return "".join(c if c.isprintable() else " " for c in ref) if not ref.isprintable() else ref

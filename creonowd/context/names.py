@@ -17,8 +17,8 @@ from creonowd.tokens.boundaries import additive_parts, settled_end
 if TYPE_CHECKING:
     from ahocorasick_rs import AhoCorasick
 
-# The names in a text of up to so many characters are kept for the text as a whole.
-WHOLE = 32_000
+# The names in a text of up to this many characters are kept for the text as a whole.
+LONGEST_KEPT_WHOLE = 32_000
 KEPT_TEXTS = 16
 MOST_KINDS = 8
 
@@ -80,7 +80,7 @@ class Mentions:
         wanted = _sorted_names(tuple(names))
         if not wanted:
             return frozenset()
-        end = settled_end(text) if len(text) <= WHOLE else 0
+        end = settled_end(text) if len(text) <= LONGEST_KEPT_WHOLE else 0
         if not end:
             return self._find_in_parts(wanted, text)
         head = text[:end]
@@ -99,7 +99,7 @@ class Mentions:
         wanted = _sorted_names(tuple(names))
         if not wanted:
             return Counter()
-        if len(text) > WHOLE:
+        if len(text) > LONGEST_KEPT_WHOLE:
             return self._count_in_parts(wanted, text)
         end = settled_end(text) or len(text)
         head = text[:end]
@@ -129,7 +129,7 @@ class Mentions:
 
 
 def _parts_of(text: str) -> tuple[str, ...]:
-    return tuple(additive_parts(text)) if len(text) > WHOLE else _kept_parts(text)
+    return tuple(additive_parts(text)) if len(text) > LONGEST_KEPT_WHOLE else _kept_parts(text)
 
 
 # Several kinds of names are looked for in the same text, one after the other.

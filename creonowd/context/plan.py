@@ -30,7 +30,7 @@ MAX_RECENT_SUMMARY = 10
 MAX_SYNOPSIS = 1000
 LONGEST_QUERY = 2000
 # How far before the end of the query a sentence may stand that is searched for by itself.
-REACH = 2000
+SENTENCE_REACH = 2000
 # The query moves `QUERY_STEPS` window steps at a time. Passages of the earlier query keep their
 # place, for at most `QUERIES - 1` moves; then the order starts anew.
 QUERY_STEPS, QUERIES = 4, 4
@@ -427,9 +427,9 @@ def last_sentences(text: str, end: int, cursor: int) -> LastSentences:
 
     An unfinished sentence is not searched for: its query would change with every letter.
     """
-    first = max(0, end - REACH - CONTEXT)
+    first = max(0, end - SENTENCE_REACH - CONTEXT)
     before = text[first:cursor]
-    start, end = max(0, end - REACH) - first, end - first
+    start, end = max(0, end - SENTENCE_REACH) - first, end - first
     # What ends up to `end` depends on nothing behind the next visible character.
     seen = _NO_BLANK.search(before, end)
     read = before if seen is None else before[: seen.end()]

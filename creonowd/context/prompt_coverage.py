@@ -365,18 +365,18 @@ def coverage(
     chinese: bool = False,
 ) -> Coverage:
     """Return what an assembly shows of the documents whose texts are given."""
-    plan, told = assembly.plan, _summaries_by_document(assembly)
+    plan, summaries = assembly.plan, _summaries_by_document(assembly)
     marks = _marks(assembly)
     every = (*plan.story.documents, *plan.story.outside)
     listed = [
-        _cover(plan, document, texts[document.path], marks.get(document.path, ()), told)
+        _cover(plan, document, texts[document.path], marks.get(document.path, ()), summaries)
         for document in every
         if document.path in texts
     ]
     if plan.document_id in texts and plan.document_id not in {one.path for one in every}:
         here = StoryDocument(path=plan.document_id)
         text = texts[plan.document_id]
-        listed.append(_cover(plan, here, text, marks.get(plan.document_id, ()), told))
+        listed.append(_cover(plan, here, text, marks.get(plan.document_id, ()), summaries))
     paths = [one.path for one in every if one.path in texts] + [plan.document_id]
     pairs = list(zip(paths, listed, strict=False))
     return Coverage(
@@ -430,20 +430,22 @@ def _length(plan: Plan) -> int:
 
 def _summaries_by_document(assembly: Assembly) -> dict[str, Literal["full", "brief", "left_out"]]:
     """Return by document how the story so far sums it up."""
-    told: dict[str, Literal["full", "brief", "left_out"]] = {}
+    summaries: dict[str, Literal["full", "brief", "left_out"]] = {}
     parts = [one for one in assembly.decisions() if one.fragment.kind is FragmentKind.SYNOPSIS]
     # Chapters that stand there as a whole have no line.
     whole = sum(one.is_kept for one in parts if one.fragment.extent is not None)
     for decision in parts:
         fragment = decision.fragment
         if fragment.source_ref.endswith("#summary"):
-            told |= dict.fromkeys(fragment.chapters, "full" if decision.is_kept else "left_out")
+            summaries |= dict.fromkeys(
+                fragment.chapters, "full" if decision.is_kept else "left_out"
+            )
             continue
         listed = fragment.chapters[: len(fragment.chapters) - whole]
         lines = decision.text.count("\n") + 1 if decision.is_kept else 0
         for number, path in enumerate(listed):
-            told[path] = "brief" if number >= len(listed) - lines else "left_out"
-    return told
+            summaries[path] = "brief" if number >= len(listed) - lines else "left_out"
+    return summaries
 
 
 def _cover(
@@ -451,7 +453,7 @@ def _cover(
     document: StoryDocument,
     text: DocumentText,
     marks: Iterable[_Stretch],
-    told: Mapping[str, Literal["full", "brief", "left_out"]],
+    summaries: Mapping[str, Literal["full", "brief", "left_out"]],
 ) -> DocumentCoverage:
     number = plan.story.number_of(document.path)
     return DocumentCoverage(
@@ -461,7 +463,7 @@ def _cover(
         place=_place(plan, document.path),
         ranges=list(_ranges(plan, document.path, text, marks)),
         number=UNSET if number is None else chapter_number(document, number),
-        told=told.get(document.path, UNSET),
+        told=summaries.get(document.path, UNSET),
     )
 
 

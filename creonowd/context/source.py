@@ -63,44 +63,55 @@ class SourceQuery(Model):
     """What a source is asked for.
 
     Sources of the stable layers get neither document nor query, and of the author's place only the
-    chapter: nothing dynamic may leak into the stable prefix. `query` is the text to search with,
-    from before the cursor; `wish` is what the author selected or asks for in words. `limit` bounds
-    the fragments. A document of at most `shown` code points stands in the prompt as a whole.
-    `earlier` are the chapters whose story so far is asked for, in order, None where there is no
-    place in the story; it may take about `synopsis_room` tokens, and with `whole_chapters` the
-    nearest are there with their whole text.
-
-    `query_end` is where the query ends in the document, and `query_ends` where it ended before
-    that: what was found then keeps its place while it is still good. Passages may take about
-    `passage_room` tokens. `last` are the sentences before the cursor, each of which may allude to
-    an earlier passage. What lies after `here` in the story is not wanted, unless the skill
-    `sees_future`. Of the `previous` chapter the prompt shows what follows `previous_start`. Rules
-    over the `rules_line` are narrowed.
+    chapter: nothing dynamic may leak into the stable prefix.
     """
 
     project_id: str
+    """The project that is assembled for."""
     skill_id: str
+    """The skill that the prompt is for."""
     limit: int
+    """How many fragments at most."""
     document_id: str | None = None
+    """The author's document."""
     document: Document | None = None
+    """Its text and the author's place in it, if it can be read."""
     query: str = ""
+    """The text to search with, from before the cursor."""
     wish: str = ""
+    """What the author selected or asks for in words."""
     recent_summary: int = 0
+    """How many summaries of accepted runs the skill asks for."""
     shown: int = 0
+    """A document of at most this many code points stands in the prompt as a whole."""
     language: ManuscriptLanguage = ManuscriptLanguage.CHINESE
+    """The language of the prompt."""
     earlier: tuple[StoryDocument, ...] | None = None
+    """The chapters whose story so far is asked for, in order; None without a place in the story."""
     synopsis_room: int = 0
+    """About how many tokens the story so far may take."""
     whole_chapters: bool = False
+    """Whether the nearest chapters of it are there with their whole text."""
     query_end: int = 0
+    """Where the query ends in the document."""
     query_ends: tuple[int, ...] = ()
+    """Where it ended before: what was found then keeps its place while it is still good."""
     passage_room: int = 0
+    """About how many tokens passages may take."""
     last: LastSentences = LastSentences()
+    """The sentences before the cursor, each of which may allude to an earlier passage."""
     story: Story = Story()
+    """The documents in the order of the story."""
     here: StoryPlace | None = None
+    """The author's place in the story; what lies after it is not wanted."""
     sees_future: bool = False
+    """Whether the skill wants that all the same."""
     previous: Document | None = None
+    """The chapter before the author's."""
     previous_start: int = 0
+    """The prompt shows what follows this offset of it."""
     rules_line: int = 0
+    """Rules with more tokens than this are narrowed."""
 
 
 class SourceResult(Model, cache_hash=True):

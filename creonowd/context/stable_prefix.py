@@ -378,13 +378,21 @@ class SystemPromptInput(Model, cache_hash=True):
     """Everything that the system prompt depends on."""
 
     rules: tuple[Fragment, ...]
+    """The fragments of Rules."""
     settings: tuple[Fragment, ...]
+    """The fragments of Settings."""
     left_out: tuple[Omission, ...]
+    """What sources of these layers had to leave out."""
     allowances: Allowances
+    """The budget."""
     mentioned: frozenset[str] = frozenset()
+    """The entities that the document mentions, where Rules are over their line."""
     often: tuple[tuple[str, int], ...] = ()
+    """About how often it mentions each."""
     earlier: tuple[tuple[str, int], ...] = ()
+    """How much the chapters before mention each."""
     states: tuple[tuple[str, str], ...] = ()
+    """Where fragments stand in time, by `source_ref`."""
 
     @property
     def weight(self) -> int:
@@ -393,29 +401,38 @@ class SystemPromptInput(Model, cache_hash=True):
 
 
 class SystemPrompt(Model):
-    """The system prompt and its hash, where Rules end in it, and the outcome of both layers.
-
-    `ranking` is that of the people in Rules; `lost` are those whom the document mentions and who
-    are left out all the same. `bytes` and `rules_bytes` are the sizes in UTF-8. `hasher` has read the prompt; a copy of it goes on to
-    hash what follows. `encoded` is what a reply repeats of it. `weight` is about how many
-    characters it takes to keep this and its input.
-    """
+    """The system prompt, and the outcome of its two layers."""
 
     prompt: Rendered
+    """The text and its tokens."""
     hash: str
+    """Its SHA-256."""
     hasher: Any
+    """Has read the prompt; a copy of it goes on to hash what follows."""
     up_to_rules: Rendered
+    """The part of it that ends with Rules."""
     rules_hash: str
+    """The SHA-256 of that part."""
     bytes: int
+    """The size of the prompt in UTF-8."""
     rules_bytes: int
+    """The size of the part up to Rules in UTF-8."""
     rules: LayerOutcome
+    """The outcome of Rules."""
     settings: LayerOutcome
+    """The outcome of Settings."""
     rules_over: bool
+    """Whether Rules are over their line."""
     lost: tuple[str, ...]
+    """Entities that the document mentions and that are left out all the same."""
     ranking: EntityRanking
+    """The ranking of the entities in Rules."""
     digest: PrefixDigest
+    """What is compared with the next call."""
     encoded: EncodedPart
+    """What a reply repeats of it."""
     weight: int
+    """About how many characters it takes to keep this and its input."""
 
 
 def redact_settings(
@@ -497,7 +514,7 @@ def _make_system_prompt(
             and decision.evidence.rule is Rule.RULES_LINE
         ),
         ranking=ranking,
-        digest=digest_of(
+        digest=prefix_digest(
             hasher.hexdigest(),
             [*trimmed.decisions, *kept_settings],
             _visible_states(given.states, tools),
@@ -667,7 +684,7 @@ def _visible_states(
     return tuple((visible_ref(ref, tools), state) for ref, state in states)
 
 
-def digest_of(
+def prefix_digest(
     prefix_hash: str, decisions: Sequence[Decision], states: tuple[tuple[str, str], ...] = ()
 ) -> PrefixDigest:
     """Return the digest of a stable prefix, given the decisions on its units in order."""

@@ -17,14 +17,14 @@ from creonowd.errors import library_errors
 from creonowd.memo import Memo
 from creonowd.redaction import PLACEHOLDER, Redacted, RedactionEvidence, SecretSpan
 from creonowd.text import well_formed
-from creonowd.tokens.boundaries import LONG, SHORT, additive_parts, additive_points
+from creonowd.tokens.boundaries import LONG_TEXT, SHORT_TEXT, additive_parts, additive_points
 from creonowd.tokens.tokenizer import BoundTokenizer, PendingCounts, Tokenizer
 
 ENTRY_WEIGHT = 200
 
 CountKey = tuple[str, str]
 
-# A cell of a part has at least so many characters.
+# Least characters of a cell of a part.
 CELL = 48
 
 _SMALL = 4096
@@ -60,7 +60,7 @@ class TextTools:
         return self._with(tokenizer, self._allowance)
 
     def within(self, characters: int) -> "TextTools":
-        """Return the same tools for so many characters that are new; then NotInMemoryError.
+        """Return the same tools for this many new characters; then NotInMemoryError.
 
         What they redacted and counted until then is kept, so that it is not done twice.
         """
@@ -77,7 +77,7 @@ class TextTools:
         )
 
     def spend(self, characters: int) -> None:
-        """Take work that is as much as redacting and counting so many characters into account."""
+        """Take work into account that is as much as redacting and counting this many characters."""
         if self._allowance is not None:
             self._allowance.spend(characters)
 
@@ -248,7 +248,7 @@ class CachingTokenizer:
 
     def count(self, text: str) -> int:
         """Count the tokens of a text exactly; of a long one only the parts that are new."""
-        if len(text) < SHORT:
+        if len(text) < SHORT_TEXT:
             return self._count(text)
         return self._counts.get(
             (self.id, text), lambda: sum(map(self._count, additive_parts(text)))
@@ -257,7 +257,7 @@ class CachingTokenizer:
     @contextmanager
     def begin_count(self, texts: Sequence[str], *, ahead: bool = False) -> Generator[PendingCounts]:
         """Start to count many texts; only the counts of long ones are kept."""
-        short = [text for text in texts if len(text) < LONG]
+        short = [text for text in texts if len(text) < LONG_TEXT]
         if not short:
             yield PendingCounts(lambda: [self.count(text) for text in texts])
             return
@@ -269,7 +269,7 @@ class CachingTokenizer:
     def _merge(self, texts: Sequence[str], short_counts: PendingCounts) -> list[int]:
         with library_errors(TokenizerFailedError):
             short = iter([_check_count(count) for count in short_counts.result()])
-        return [next(short) if len(text) < LONG else self.count(text) for text in texts]
+        return [next(short) if len(text) < LONG_TEXT else self.count(text) for text in texts]
 
     def _count(self, text: str) -> int:
         return self._counts.get((self.id, text), lambda: self.count_anew(text))
@@ -289,7 +289,7 @@ class WorkAllowance:
         self._left = characters
 
     def spend(self, characters: int) -> None:
-        """Take characters from what is left; NotInMemoryError if there are not so many."""
+        """Take characters from what is left; NotInMemoryError if too few are left."""
         self._left -= characters
         if self._left < 0:
             raise NotInMemoryError

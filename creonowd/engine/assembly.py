@@ -77,7 +77,7 @@ from creonowd.sources.document import (
 )
 from creonowd.sources.file_fragments import own_texts
 from creonowd.sources.project_files import outline_for
-from creonowd.sources.synopsis import describe
+from creonowd.sources.synopsis import read_document
 from creonowd.text import file_stem
 from creonowd.threads import BatchCache, NotCachedError
 from creonowd.tokens.tokenizer import ByteTokenizer
@@ -788,7 +788,7 @@ async def _story(
         with anyio.fail_after(session.settings.source_timeout_ms / 1000):
             return await session.chapters.story(project, document), ()
     except (TimeoutError, OSError, DaemonError):
-        alone = () if document is None else (describe(document.source_ref, document.text),)
+        alone = () if document is None else (read_document(document.source_ref, document.text),)
         return Story(alone), (caution(WarningCode.STORY_UNAVAILABLE),)
 
 

@@ -26,7 +26,7 @@ from creonowd.sources.summaries import (
     SummaryOrigin,
     first_sentence,
 )
-from creonowd.sources.synopsis import chapter_text, digest_of
+from creonowd.sources.synopsis import chapter_text, text_digest
 from creonowd.text import file_stem, well_formed
 from creonowd.tokens.boundaries import grapheme_floor, paragraphs
 from creonowd.tokens.tokenizer import Tokenizer
@@ -222,7 +222,7 @@ def _prepare(
     body = chapter_text(project.root, document.path, texts)
     if body is None:
         return None
-    digest = digest_of(body)
+    digest = text_digest(body)
     title = session.redactor.redact(file_stem(document.path)).text
     if writer is None:
         return _Work(document, digest, title, [], 0)

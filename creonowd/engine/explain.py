@@ -111,7 +111,7 @@ _LINE_BREAK = re.compile(
     r"""(?<=[。！？…」』”.!?"'）)：:；;|])[ \t]*\r?\n|\n[ \t]*\r?\n|\n(?=[ \t]*[#>*|\-\d])"""
     r"""|(?m:^[ \t]*#[^\n]*\n)"""
 )
-_SIGNED = re.compile(r"""^["']?name["']?\s*:\s*["']?(.{1,200}?)["']?\s*,?\s*$""", re.MULTILINE)
+_NAME_LINE = re.compile(r"""^["']?name["']?\s*:\s*["']?(.{1,200}?)["']?\s*,?\s*$""", re.MULTILINE)
 _LINES = re.compile(r"(.+)#L(\d{1,9})-L(\d{1,9})", re.DOTALL)
 _HEADING = re.compile(r"\A\s*#+ [^\n]*\n")
 _GENERAL = Wording("the general profile", "通用")
@@ -213,7 +213,7 @@ async def explain_context(session: Session, params: ExplainContext) -> Explanati
     texts = await document_texts(session, project, result.assembly)
 
     def answer() -> Explanation:
-        inquiry = _Inquiry(session, project, result, texts)
+        inquiry = _Explainer(session, project, result, texts)
         found = inquiry.answers(params.about.strip())
         return Explanation(
             **asdict(found[0]),
@@ -224,7 +224,7 @@ async def explain_context(session: Session, params: ExplainContext) -> Explanati
     return await to_thread.run_sync(answer)
 
 
-class _Inquiry:
+class _Explainer:
     """All that answers are made of: one assembly, and what there is in its project."""
 
     def __init__(
@@ -297,7 +297,7 @@ class _Inquiry:
 
     def _by_name(self, about: str) -> Iterator[SubjectAnswer]:
         name = plain(about)
-        called = [one for one in self._subjects if one.is_called(name) or _is_signed(one, name)]
+        called = [one for one in self._subjects if one.is_called(name) or _has_name_line(one, name)]
         yield from map(self._subject, called)
         if called:
             return
@@ -386,7 +386,7 @@ class _Inquiry:
             "source_ref": ref,
             "rule": evidence.rule,
             "layer": evidence.layer,
-            "quote": quote or _opening(decision.text) or UNSET,
+            "quote": quote or _first_words(decision.text) or UNSET,
             **self._extent(decision),
         }
         shown = _quoted_name(self._visible(words)) if words else fields["name"]
@@ -776,11 +776,11 @@ class _Inquiry:
         return is_cut or missing <= sum(one.evidence.before_tokens for one in ahead)
 
 
-def _is_signed(subject: Subject, name: str) -> bool:
+def _has_name_line(subject: Subject, name: str) -> bool:
     """Return whether a file whose front matter is faulty has a `name:` line with this name."""
     if subject.problem is None:
         return False
-    return any(plain(found) == name for found in _SIGNED.findall(subject.text))
+    return any(plain(found) == name for found in _NAME_LINE.findall(subject.text))
 
 
 def _need_of(subject: Subject) -> Need:
@@ -813,7 +813,7 @@ def _quoted_name(name: str) -> str:
     return f"“{name}”"
 
 
-def _opening(text: str) -> str:
+def _first_words(text: str) -> str:
     """Return how a text begins below its heading."""
     line = join_lines(_HEADING.sub("", text).strip() or text.strip())
     return line if len(line) <= LONGEST_QUOTE else f"{line[: LONGEST_QUOTE - 1]}…"

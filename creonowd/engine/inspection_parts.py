@@ -32,7 +32,7 @@ from creonowd.engine.assembly import ClientAssembly
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, Language
 from creonowd.redaction import Redactor
-from creonowd.retrieval.ranking import terms_of
+from creonowd.retrieval.ranking import search_terms
 from creonowd.sources.characters import note_heading
 from creonowd.sources.passage_source import reasons
 from creonowd.storage import front_matter
@@ -196,7 +196,7 @@ async def _passage_reasons(
     redactor = session.redactor
     asked = "\n".join((ask.query, ask.wish, *ask.last.before_query_end, *ask.last.after_query_end))
     names = {name for why in found.values() for name in why.names}
-    visible = frozenset(terms_of(redactor.redact("\n".join((asked, *names))).text))
+    visible = frozenset(search_terms(redactor.redact("\n".join((asked, *names))).text))
     return {
         redactor.redact_name(ref): replace(
             why,

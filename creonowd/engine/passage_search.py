@@ -15,7 +15,7 @@ from creonowd.logs import log_redaction
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import RedactionEvidence, Redactor
 from creonowd.retrieval.project_index import IndexProgress, ProjectIndex
-from creonowd.retrieval.ranking import RankedPassage, source_ref, terms_of
+from creonowd.retrieval.ranking import RankedPassage, search_terms, source_ref
 from creonowd.rpc.requests import report_progress
 from creonowd.sources.document import LocatedDocument, Position, open_document
 from creonowd.sources.passage_source import (
@@ -203,7 +203,7 @@ async def _passages(
     pairs = [*texts, *headings, query]
     clean, evidence = await call_in_thread(session.redactor.redact_texts, pairs)
     log_redaction(project.project_id, evidence)
-    visible = frozenset(terms_of(clean[-1]))
+    visible = frozenset(search_terms(clean[-1]))
     parts = zip(explained.passages, clean, clean[len(texts) :], strict=False)
     passages = [
         _passage(session.redactor, one, without_terms(why, visible), text, heading)

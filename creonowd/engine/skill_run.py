@@ -77,7 +77,7 @@ LONGEST_CHECKED = 200_000
 
 RunId = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
 
-# Beginning and end of an output are looked for in so many code points at either side.
+# Beginning and end of an output are looked for in this many code points at either side.
 _SIDE = 1000
 _EXCERPTS = "|".join(re.escape(frame.excerpt) for frame in FRAMES.values())
 _REF = re.compile(rf"\n### (?:{_EXCERPTS})?(ref:[^\n]+)")
@@ -658,7 +658,7 @@ def run_summary(skill_name: str, instruction: str, output: str) -> RunSummary:
     return RunSummary(
         skill_name=_one_line(skill_name),
         instruction=_head(_one_line(instruction), LONGEST_INSTRUCTION),
-        excerpt=excerpt(output),
+        excerpt=run_excerpt(output),
         characters=len(output),
     )
 
@@ -667,7 +667,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def excerpt(text: str) -> str:
+def run_excerpt(text: str) -> str:
     """Return beginning and end; of a long text nothing else is read."""
     if len(text) > 2 * _SIDE:
         head, tail = _one_line(text[:_SIDE]), _one_line(text[-_SIDE:])

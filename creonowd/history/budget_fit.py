@@ -315,7 +315,7 @@ def _shorten_tool_results(draft: Draft) -> None:
         if summary and len(summary) < len(piece.message.content):
             draft.shorten(piece, summary, Step.TOOL_SNIPPETS)
         if draft.over:
-            shorter = tool_summary.shorten(piece.message.content, SNIPPET_LINES)
+            shorter = tool_summary.shorten_summary(piece.message.content, SNIPPET_LINES)
             draft.shorten(piece, shorter, Step.TOOL_SNIPPETS)
 
 

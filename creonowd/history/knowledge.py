@@ -14,8 +14,8 @@ from creonowd.text import late_pattern
 from creonowd.tokens.boundaries import sentences
 from creonowd.tokens.truncate import clip, one_line
 
-SHORTEST = 6
-LONGEST = 220
+LEAST_SENTENCE = 6
+LONGEST_SENTENCE = 220
 LONGEST_TEXT = 20_000
 LONGEST_WEIGHED = 400
 LONGEST_TOPIC = 1_500
@@ -155,9 +155,9 @@ def facts_in(text: str, round_index: int, *, by_user: bool) -> list[Fact]:
             # Of a log one line is kept; the others are in the archive.
             weight, has_log_line = (0.0 if has_log_line else weight), True
         if weight >= LEAST_WEIGHT:
-            shown = clip(sentence, LONGEST)
+            shown = clip(sentence, LONGEST_SENTENCE)
             changes = _CHANGE.search(sentence[:LONGEST_WEIGHED]) is not None
-            found.append(Fact(shown, weight, round_index, terms_of(shown), changes))
+            found.append(Fact(shown, weight, round_index, topic_terms(shown), changes))
     best = sorted(found, key=lambda fact: -fact.weight)[:MOST_PER_MESSAGE]
     return [fact for fact in found if fact in best]
 
@@ -180,7 +180,7 @@ def weigh(sentence: str, *, by_user: bool) -> float:
     A user's statement weighs more than its words do: people, places and rules of a story are simply
     stated. A request to do something now weighs less.
     """
-    if len(sentence) < SHORTEST or _SMALL_TALK.match(sentence) or _QUESTION.search(sentence):
+    if len(sentence) < LEAST_SENTENCE or _SMALL_TALK.match(sentence) or _QUESTION.search(sentence):
         return 0.0
     head = _ADDRESS.sub(" ", sentence[:LONGEST_WEIGHED])
     if _LOG_LINE.match(head):
@@ -189,7 +189,7 @@ def weigh(sentence: str, *, by_user: bool) -> float:
     weight += 2.0 if _CHANGE.search(head) else 0.0
     weight += 2.0 if _CAUSE.search(head) else 0.0
     weight += 1.0 if _FAILURE.search(head) else 0.0
-    terms = len(terms_of(head))
+    terms = len(topic_terms(head))
     if _FIGURE.search(head):
         weight += 1.0 if terms >= TERMS_BESIDE_FIGURE else 0.5
     weight += 0.75 if _CODE.search(head) else 0.0
@@ -262,14 +262,14 @@ def intention_in(text: str) -> str:
     """Return the last sentence that says what comes next; nothing if none does."""
     found = _sentences(text[-LONGEST_TEXT:])
     stated = [s for s in found if _INTENTION.search(s) and not _OFFER.search(s)]
-    return clip(stated[-1], LONGEST) if stated else ""
+    return clip(stated[-1], LONGEST_SENTENCE) if stated else ""
 
 
 def question_in(text: str) -> str:
     """Return the question that a text ends with; nothing if it ends otherwise."""
     found = list(_sentences(text[-LONGEST_TEXT:]))
     asked = [s for s in found[-2:] if _QUESTION.search(s) and not _OFFER.search(s)]
-    return clip(asked[-1], LONGEST) if asked else ""
+    return clip(asked[-1], LONGEST_SENTENCE) if asked else ""
 
 
 def corrects_earlier(text: str) -> bool:
@@ -292,7 +292,7 @@ def opening_of(text: str, most: int) -> str:
     return one_line(opening or text[: 4 * most], most)
 
 
-def terms_of(text: str) -> frozenset[str]:
+def topic_terms(text: str) -> frozenset[str]:
     """Return what a text is about: its words without common ones, and pairs of Han characters.
 
     What it says about that, numbers and words such as "must", is left out: two statements about

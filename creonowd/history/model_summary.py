@@ -19,7 +19,7 @@ from creonowd.history.summary import (
     redact_summary,
     render_summary,
 )
-from creonowd.history.tool_summary import shorten
+from creonowd.history.tool_summary import shorten_summary
 from creonowd.providers.provider import Call, Provider, Purpose
 from creonowd.redaction import Redactor
 from creonowd.tokens.truncate import clip
@@ -132,7 +132,7 @@ def _round_text(each: Round) -> str:
     lines = [f"Round {each.index + 1}."]
     for message in each.view:
         if message.role is Speaker.TOOL:
-            lines.append(f"Tool: {shorten(message.content, 3)}")
+            lines.append(f"Tool: {shorten_summary(message.content, 3)}")
             continue
         content = message.content
         if len(content) > LONGEST_MESSAGE:

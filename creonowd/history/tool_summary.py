@@ -143,7 +143,7 @@ def headline_of(summary: str) -> str:
     return summary.partition("\n")[0]
 
 
-def shorten(summary: str, lines: int = 1) -> str:
+def shorten_summary(summary: str, lines: int = 1) -> str:
     """Cut a summary to its first lines and its ref."""
     ref = ref_in(summary)
     head = "\n".join(clip(line) for line in summary.split("\n")[:lines])

@@ -29,26 +29,26 @@ KEPT_SENTENCES = 2048
 KEPT_NUMBERS = 16_384
 KEPT_ASKED = 16
 # More than there are authors at once.
-KEPT_SCENES = 1024
+KEPT_SURROUNDINGS = 1024
 KEPT_LEADS = 512
 KEPT_EXCERPTS = 4096
 KEPT_PARTS = 128
 
 # How clearly a sentence must allude to a passage, and how many such passages there are at most.
 LEAST_STRENGTH = 1.2
-MOST_HELD = 4
-# An allusion keeps its place until another one is so many times as strong. As the author goes on,
-# it loses this share of its strength over so many characters.
-HOLD = 1.2
-FADING, FADED_AFTER = 0.5, 3000
+MAX_ALLUSIONS = 4
+# An allusion keeps its place until another one is this many times as strong. As the author goes on,
+# it loses this share of its strength over this many characters.
+REPLACEMENT_RATIO = 1.2
+DECAY_SHARE, DECAY_CHARACTERS = 0.5, 3000
 
 # Two sums that differ by more are different after rounding, too.
-CLEARLY = 2e-6
+ROUNDING_MARGIN = 2e-6
 # What rounding can add to a strength is less.
-ABOUT = 0.001
+STRENGTH_MARGIN = 0.001
 
 # By how many passages of a document have a term: the factor on their share of its passages.
-_OFTEN = (0.0, *(1 + math.log(n) for n in range(1, MOST_PASSAGES + 1)))
+_FREQUENCY_FACTORS = (0.0, *(1 + math.log(n) for n in range(1, MOST_PASSAGES + 1)))
 
 
 class Allusion(NamedTuple):
@@ -71,21 +71,23 @@ class Allusions:
     def __init__(self, index: "TermIndex", documents: "DocumentRows", population: int) -> None:
         self._index, self._documents, self._population = index, documents, population
         self._rarities = [self._rarity(number) for number in range(MOST_PASSAGES + 1)]
-        # What was found by all words of a sentence, which does not depend on the scene.
+        # What was found by all words of a sentence, which does not depend on those around it.
         self._leads: dict[str, Allusion] = {}
 
-    def find(self, asking: Sequence[str], scene: Sequence[str]) -> list[tuple[Allusion, ...]]:
+    def find(
+        self, asked_sentences: Sequence[str], surrounding: Sequence[str]
+    ) -> list[tuple[Allusion, ...]]:
         """Return for each sentence what it clearly alludes to: a passage, at most two, or none.
 
         Words of its own point to one document, and all words of the sentence together to one that
-        leads all others; where both are the same, the passage is meant more clearly. `scene` are
+        leads all others; where both are the same, the passage is meant more clearly. `surrounding` are
         the sentences around: what they speak of anyway counts less.
         """
-        if not asking:
+        if not asked_sentences:
             return []
-        leading = self.by_all_words(asking)
+        leading = self.by_all_words(asked_sentences)
         needed = [LEAST_STRENGTH - one.strength for one in leading]
-        rare = self._by_rare_words(asking, tuple(scene), needed)
+        rare = self._by_rare_words(asked_sentences, tuple(surrounding), needed)
         return [self._merge(*pair) for pair in zip(rare, leading, strict=True)]
 
     def _merge(self, rare: Allusion, leading: Allusion) -> tuple[Allusion, ...]:
@@ -98,12 +100,16 @@ class Allusions:
                 leading, rare = leading._replace(strength=both), NOTHING
         return tuple([one for one in (leading, rare) if one.strength >= LEAST_STRENGTH])
 
-    def by_rare_words(self, asking: Sequence[str], scene: Sequence[str]) -> list[Allusion]:
+    def by_rare_words(
+        self, asked_sentences: Sequence[str], surrounding: Sequence[str]
+    ) -> list[Allusion]:
         """Return for each sentence the passage that shares words with it that others lack."""
-        return self._by_rare_words(asking, tuple(scene), [0.0] * len(asking))
+        return self._by_rare_words(
+            asked_sentences, tuple(surrounding), [0.0] * len(asked_sentences)
+        )
 
     def _by_rare_words(
-        self, asking: Sequence[str], scene: tuple[str, ...], needed: Sequence[float]
+        self, asked_sentences: Sequence[str], surrounding: tuple[str, ...], needed: Sequence[float]
     ) -> list[Allusion]:
         """Return the same; nothing for a sentence that does not reach the strength it needs.
 
@@ -111,18 +117,20 @@ class Allusions:
         """
         import numpy as np
 
-        asked = _asked_terms(tuple(asking))
-        is_new = np.array([sentence not in scene for sentence in asking], np.bool_)
-        uses = _uses(scene, asked.terms)[asked.asked] + is_new[asked.asking]
+        asked = _asked_terms(tuple(asked_sentences))
+        is_new = np.array([sentence not in surrounding for sentence in asked_sentences], np.bool_)
+        uses = _uses(surrounding, asked.terms)[asked.term_index] + is_new[asked.query_index]
         worth = _TermWeights(self._postings_of(asked), self._documents, asked, self._rarities)
         unit = 2 * self._rarity(1)
-        strongest = worth.strongest(1 / np.maximum(1, uses), unit * (np.array(needed) - ABOUT))
+        strongest = worth.strongest(
+            1 / np.maximum(1, uses), unit * (np.array(needed) - STRENGTH_MARGIN)
+        )
         return [
             Allusion(row, round(lead / unit, 4), sentence) if lead else NOTHING
-            for sentence, (row, lead) in zip(asking, strongest, strict=True)
+            for sentence, (row, lead) in zip(asked_sentences, strongest, strict=True)
         ]
 
-    def by_all_words(self, asking: Sequence[str]) -> list[Allusion]:
+    def by_all_words(self, asked_sentences: Sequence[str]) -> list[Allusion]:
         """Return for each sentence the best passage by all of its words.
 
         It finds what an author paraphrases. Its strength is the lead on all other documents; a
@@ -131,26 +139,28 @@ class Allusions:
         if len(self._leads) > KEPT_LEADS:
             self._leads = {}
         leads = self._leads
-        new = tuple(dict.fromkeys(sentence for sentence in asking if sentence not in leads))
+        new = tuple(
+            dict.fromkeys(sentence for sentence in asked_sentences if sentence not in leads)
+        )
         if new:
             leads.update(zip(new, self._find_leads(new), strict=True))
-        return [leads[sentence] for sentence in asking]
+        return [leads[sentence] for sentence in asked_sentences]
 
-    def _find_leads(self, asking: tuple[str, ...]) -> list[Allusion]:
+    def _find_leads(self, asked_sentences: tuple[str, ...]) -> list[Allusion]:
         from creonowd.retrieval.bm25 import leading_rows
 
         unit = math.log(1 + self._index.population) or 1.0
-        asked = _asked_terms(asking)
-        found = leading_rows(self._index, self._postings_of(asked), asked, self._documents.firsts)
+        asked = _asked_terms(asked_sentences)
+        leading = leading_rows(self._index, self._postings_of(asked), asked, self._documents.firsts)
         return [
             NOTHING if one is None else Allusion(one.row, round(one.lead / unit, 4), sentence)
-            for sentence, one in zip(asking, found, strict=True)
+            for sentence, one in zip(asked_sentences, leading, strict=True)
         ]
 
     def _postings_of(self, asked: "AskedTerms") -> "NumberedPostings":
-        found = self._index.numbered(asked.terms)
+        postings = self._index.postings_by_number(asked.terms)
         allowed = self._index.allowed
-        return found if allowed is None else found.only(allowed[found.rows])
+        return postings if allowed is None else postings.only(allowed[postings.rows])
 
     def _rarity(self, documents: int) -> float:
         return math.log(1 + (self._population - documents + 0.5) / (documents + 0.5))
@@ -184,38 +194,38 @@ class _TermWeights:
 
         self._np, self._asked, count = np, asked, len(asked.terms)
         in_text = found.levels >= IN_TEXT
-        rows, which = found.rows[in_text], found.which[in_text]
-        counts = np.bincount(which, minlength=count)
-        rare = counts[which] <= MOST_PASSAGES
-        self._rows, which = rows[rare], which[rare]
+        rows, term_of_posting = found.rows[in_text], found.term_of_posting[in_text]
+        counts = np.bincount(term_of_posting, minlength=count)
+        rare = counts[term_of_posting] <= MOST_PASSAGES
+        self._rows, term_of_posting = rows[rare], term_of_posting[rare]
         self._row_counts = np.where(counts <= MOST_PASSAGES, counts, 0)
         self._of_rows = documents.of_rows[self._rows]
         self._size = documents.limit
-        pairs = which * self._size + self._of_rows
+        pairs = term_of_posting * self._size + self._of_rows
         pairs.sort()
         firsts = np.flatnonzero(_is_first(pairs))
         times = np.append(firsts[1:], len(pairs)) - firsts
-        owned, self._owners = np.divmod(pairs[firsts], self._size)
-        self._owner_counts = np.bincount(owned, minlength=count)
+        term_of_pair, self._owners = np.divmod(pairs[firsts], self._size)
+        self._owner_counts = np.bincount(term_of_pair, minlength=count)
         self._rarity = np.array(rarities)[self._owner_counts]
-        often = np.array(_OFTEN)[times]
-        self._shares = self._rarity[owned] * often * times / self._row_counts[owned]
+        factors = np.array(_FREQUENCY_FACTORS)[times]
+        self._shares = self._rarity[term_of_pair] * factors * times / self._row_counts[term_of_pair]
 
     def strongest(
-        self, by: "NDArray[np.float64]", least: "NDArray[np.float64]"
+        self, use_weights: "NDArray[np.float64]", least: "NDArray[np.float64]"
     ) -> list[tuple[int, float]]:
         """Return for each sentence the passage it points to, and twice its lead on the second.
 
-        `by` is what each term counts where it is asked for; `least` is below what a sentence
-        needs, and one that has less gets nothing. Amounts are added up in their order, so that no
+        `use_weights` is what each use of a term counts; `least` is below what a sentence needs, and
+        one that has less gets nothing. Amounts are added up in their order, so that no
         sum depends on what else is asked.
         """
         np, size = self._np, self._size
-        count, _, asking, each = self._asked
-        places, which = _places_of(self._owner_counts, each)
+        count, _, sentence_of_use, term_of_use = self._asked
+        places, use_of_posting = _places_of(self._owner_counts, term_of_use)
         sums = np.bincount(
-            asking[which] * size + self._owners[places],
-            weights=self._shares[places] * by[which],
+            sentence_of_use[use_of_posting] * size + self._owners[places],
+            weights=self._shares[places] * use_weights[use_of_posting],
             minlength=count * size,
         ).reshape(count, size)
         best = sums.max(axis=1)
@@ -228,13 +238,20 @@ class _TermWeights:
         ranked: dict[int, list[tuple[float, int]]] = {}
         documents = np.full(count, -1, np.int64)
         for number in strong:
-            of_one = sums[number]
-            owners = np.flatnonzero((of_one > 0) & (of_one >= second[number] - CLEARLY))
-            pairs = zip(of_one[owners].tolist(), owners.tolist(), strict=True)
+            document_sums = sums[number]
+            owners = np.flatnonzero(
+                (document_sums > 0) & (document_sums >= second[number] - ROUNDING_MARGIN)
+            )
+            pairs = zip(document_sums[owners].tolist(), owners.tolist(), strict=True)
             ranked[number] = sorted((-round(amount, 6), owner) for amount, owner in pairs)
             documents[number] = ranked[number][0][1]
-        of_strong = is_strong[asking]
-        rows = self._best_rows(documents, asking[of_strong], each[of_strong], by[of_strong])
+        is_strong_use = is_strong[sentence_of_use]
+        rows = self._best_rows(
+            documents,
+            sentence_of_use[is_strong_use],
+            term_of_use[is_strong_use],
+            use_weights[is_strong_use],
+        )
         for number, one in ranked.items():
             second_best = one[1][0] if len(one) > 1 else 0.0
             found[number] = (rows[number], -2 * one[0][0] + second_best)
@@ -243,24 +260,26 @@ class _TermWeights:
     def _best_rows(
         self,
         best: "NDArray[np.int64]",
-        asking: "NDArray[np.int64]",
-        each: "NDArray[np.int64]",
-        by: "NDArray[np.float64]",
+        sentence_of_use: "NDArray[np.int64]",
+        term_of_use: "NDArray[np.int64]",
+        use_weights: "NDArray[np.float64]",
     ) -> dict[int, int]:
         """Return for each sentence the row of its document that has most of its rare terms."""
-        places, which = _places_of(self._row_counts, each)
-        own = self._of_rows[places] == best[asking[which]]
-        places, which = places[own], which[own]
-        asked: list[int] = asking[which].tolist()
+        places, use_of_posting = _places_of(self._row_counts, term_of_use)
+        is_in_best = self._of_rows[places] == best[sentence_of_use[use_of_posting]]
+        places, use_of_posting = places[is_in_best], use_of_posting[is_in_best]
+        sentences_of_postings: list[int] = sentence_of_use[use_of_posting].tolist()
         rows: list[int] = self._rows[places].tolist()
-        amounts: list[float] = (self._rarity[each[which]] * by[which]).tolist()
+        amounts: list[float] = (
+            self._rarity[term_of_use[use_of_posting]] * use_weights[use_of_posting]
+        ).tolist()
         sums: defaultdict[int, dict[int, float]] = defaultdict(dict)
-        for sentence, row, amount in zip(asked, rows, amounts, strict=True):
-            of = sums[sentence]
-            of[row] = of.get(row, 0.0) + amount
+        for sentence, row, amount in zip(sentences_of_postings, rows, amounts, strict=True):
+            row_sums = sums[sentence]
+            row_sums[row] = row_sums.get(row, 0.0) + amount
         return {
-            sentence: min(of, key=lambda row, of=of: (-round(of[row], 6), row))
-            for sentence, of in sums.items()
+            sentence: min(row_sums, key=lambda row, sums=row_sums: (-round(sums[row], 6), row))
+            for sentence, row_sums in sums.items()
         }
 
 
@@ -274,19 +293,21 @@ def _is_first(ordered: "NDArray[np.int64]") -> "NDArray[np.bool_]":
 
 
 def _places_of(
-    counts: "NDArray[np.int64]", each: "NDArray[np.int64]"
+    counts: "NDArray[np.int64]", term_of_use: "NDArray[np.int64]"
 ) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
-    """Return the postings of the terms `each`, and for each posting the index of its term there.
+    """Return the postings of the used terms, and for each posting the index of its use.
 
     The postings of all terms lie one after the other, `counts` of each.
     """
     import numpy as np
 
-    lengths = counts[each]
-    starts = (np.cumsum(counts) - counts)[each]
+    lengths = counts[term_of_use]
+    starts = (np.cumsum(counts) - counts)[term_of_use]
     ends = np.cumsum(lengths)
-    which = np.repeat(np.arange(len(each)), lengths)
-    return np.arange(len(which)) + np.repeat(starts - (ends - lengths), lengths), which
+    use_of_posting = np.repeat(np.arange(len(term_of_use)), lengths)
+    return np.arange(len(use_of_posting)) + np.repeat(
+        starts - (ends - lengths), lengths
+    ), use_of_posting
 
 
 @lru_cache(maxsize=KEPT_SENTENCES)
@@ -302,9 +323,9 @@ def _asked_terms(sentences: tuple[str, ...]) -> "AskedTerms":
     from creonowd.retrieval.bm25 import AskedTerms
 
     arrays = [_numbers(sentence) for sentence in sentences]
-    terms, asked = np.unique(np.concatenate(arrays), return_inverse=True)
-    asking = np.repeat(np.arange(len(arrays)), [len(array) for array in arrays])
-    return AskedTerms(len(arrays), terms, asking, asked)
+    terms, term_index = np.unique(np.concatenate(arrays), return_inverse=True)
+    query_index = np.repeat(np.arange(len(arrays)), [len(array) for array in arrays])
+    return AskedTerms(len(arrays), terms, query_index, term_index)
 
 
 @lru_cache(maxsize=KEPT_NUMBERS)
@@ -315,22 +336,22 @@ def _numbers(sentence: str) -> "NDArray[np.uint64]":
     return numbers_of(sorted(content_terms(sentence)))
 
 
-def _uses(scene: tuple[str, ...], terms: "NDArray[np.uint64]") -> "NDArray[np.int64]":
-    """Return in how many sentences of a scene each of some terms occurs."""
+def _uses(surrounding: tuple[str, ...], terms: "NDArray[np.uint64]") -> "NDArray[np.int64]":
+    """Return in how many of the surrounding sentences each of some terms occurs."""
     import numpy as np
 
-    used, counts = _terms_in(scene)
+    used, counts = _terms_in(surrounding)
     at = np.searchsorted(used, terms)
     at[at == len(used)] = 0
     return np.where(used[at] == terms, counts[at], 0) if len(used) else np.zeros_like(at)
 
 
-@lru_cache(maxsize=KEPT_SCENES)
-def _terms_in(scene: tuple[str, ...]) -> "tuple[NDArray[np.uint64], NDArray[np.int64]]":
-    """Return the terms of a scene, ascending, and in how many of its sentences each occurs."""
+@lru_cache(maxsize=KEPT_SURROUNDINGS)
+def _terms_in(surrounding: tuple[str, ...]) -> "tuple[NDArray[np.uint64], NDArray[np.int64]]":
+    """Return the terms of the surrounding sentences, ascending, and in how many each occurs."""
     import numpy as np
 
-    arrays = [np.empty(0, np.uint64), *(_numbers(sentence) for sentence in set(scene))]
+    arrays = [np.empty(0, np.uint64), *(_numbers(sentence) for sentence in set(surrounding))]
     return np.unique(np.concatenate(arrays), return_counts=True)
 
 
@@ -343,8 +364,8 @@ class _PlacedAllusion(NamedTuple):
 
     def strength(self, at: int) -> float:
         """How strong it still is for an author who has got so far."""
-        age = min(1.0, (at - self.at) / FADED_AFTER)
-        return round(self.one.strength * (1 - FADING * age), 4)
+        age = min(1.0, (at - self.at) / DECAY_CHARACTERS)
+        return round(self.one.strength * (1 - DECAY_SHARE * age), 4)
 
 
 class CurrentAllusions:
@@ -370,7 +391,7 @@ class CurrentAllusions:
         """All of them, each as strong as it was at the last change."""
         return [held.one._replace(strength=held.strength(self._changed)) for held in self._held]
 
-    def begin(self, sentences: Iterable[str], found: Iterable[Sequence[Allusion]]) -> None:
+    def start(self, sentences: Iterable[str], found: Iterable[Sequence[Allusion]]) -> None:
         """Take the strongest of a text as a whole."""
         best: dict[int, _PlacedAllusion] = {}
         every: list[_PlacedAllusion] = []
@@ -383,10 +404,10 @@ class CurrentAllusions:
                 best[held.document] = held
         strong = [held for held in best.values() if held.strength(self._at) >= LEAST_STRENGTH]
         strong.sort(key=lambda held: (-held.strength(self._at), held.at, held.one.row))
-        self._held = sorted(strong[:MOST_HELD], key=lambda held: (held.at, held.one.row))
+        self._held = sorted(strong[:MAX_ALLUSIONS], key=lambda held: (held.at, held.one.row))
         self._changed = self._at
 
-    def go_on(self, sentences: Iterable[str], found: Iterable[Sequence[Allusion]]) -> None:
+    def add_sentences(self, sentences: Iterable[str], found: Iterable[Sequence[Allusion]]) -> None:
         """Take what is strong enough, sentence by sentence."""
         for sentence, allusions in zip(sentences, found, strict=True):
             self._at += len(sentence)
@@ -396,10 +417,10 @@ class CurrentAllusions:
 
     def _take(self, new: _PlacedAllusion) -> None:
         same = [held for held in self._held if held.document == new.document]
-        rivals = same or (self._held if len(self._held) >= MOST_HELD else [])
+        rivals = same or (self._held if len(self._held) >= MAX_ALLUSIONS else [])
         if rivals:
             weakest = min(rivals, key=lambda held: (held.strength(self._at), held.at, held.one.row))
-            if new.one.strength <= HOLD * weakest.strength(self._at):
+            if new.one.strength <= REPLACEMENT_RATIO * weakest.strength(self._at):
                 return
             self._held.remove(weakest)
         self._held.append(new)
@@ -422,11 +443,13 @@ class AlludingText:
         # In one search: for a few sentences alone it takes half as long as for thirty.
         found = allusions.find((*text, *added), text)
         first = CurrentAllusions(documents)
-        first.begin(text, found[: len(text)])
+        first.start(text, found[: len(text)])
         self._text, self._added, self._after = text, (), [first]
         self._add(added, found[len(text) :])
 
-    def after(self, added: tuple[str, ...], allusions: Callable[[], Allusions]) -> list[Allusion]:
+    def allusions_after(
+        self, added: tuple[str, ...], allusions: Callable[[], Allusions]
+    ) -> list[Allusion]:
         """Return what is alluded to when some sentences have been added."""
         same = common_prefix(added, self._added)
         if same < len(added):
@@ -439,14 +462,14 @@ class AlludingText:
     def _add(self, sentences: tuple[str, ...], found: Sequence[Sequence[Allusion]]) -> None:
         for sentence, allusions in zip(sentences, found, strict=True):
             following = self._after[-1].copy()
-            following.go_on([sentence], [allusions])
+            following.add_sentences([sentence], [allusions])
             self._after.append(following)
         self._added += sentences
 
 
 @lru_cache(maxsize=KEPT_EXCERPTS)
-def excerpt(text: str, sentence: str, most: float) -> tuple[int, int]:
-    """Return where a passage says what a sentence alludes to, in at most so many tokens or so.
+def allusion_excerpt(text: str, sentence: str, most: float) -> tuple[int, int]:
+    """Return where a passage says what a sentence alludes to, in about `most` tokens.
 
     Whole sentences around the one that shares most with it; a single one may be longer.
     """

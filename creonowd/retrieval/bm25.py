@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from creonowd.memo import Memo
-from creonowd.retrieval.ranking import is_single_character, is_word, terms_of
+from creonowd.retrieval.ranking import is_single_character, is_word, search_terms
 
 # The lower ends of the steps; below the first a term is only present.
 STEPS = (1.35, 1.9, 2.8, 4.2, 6.5, 9.5)
@@ -98,7 +98,7 @@ def pack_terms(terms: Iterable[str], heading: str) -> bytes:
     ratio = 1 - LENGTH_SHARE + LENGTH_SHARE * counts.total() / NOMINAL_LENGTH
     levels = {count: _level(count / ratio) for count in set(counts.values())}
     found = {_number(term): levels[count] for term, count in counts.items()}
-    for term in terms_of(heading):
+    for term in search_terms(heading):
         found.setdefault(_number(term), IN_HEADING)
     numbers = np.fromiter(sorted(found), np.uint64, len(found))
     steps = np.diff(numbers, prepend=np.uint64(0)).tobytes()
@@ -179,17 +179,19 @@ def segment_of(packed: Mapping[int, bytes]) -> TermSegment:
     numbers = np.concatenate([np.empty(0, np.uint64), *(one for one, _ in unpacked)])
     levels = np.concatenate([np.empty(0, np.uint8), *(one for _, one in unpacked)])
     lengths = [len(one) for one, _ in unpacked]
-    terms, which = np.unique(numbers, return_inverse=True)
+    terms, term_of_posting = np.unique(numbers, return_inverse=True)
     places = np.repeat(np.arange(len(passages), dtype=np.uint32), lengths)
-    return _sorted_segment(np.array(passages, np.int64), terms, which, places, levels)
+    return _sorted_segment(np.array(passages, np.int64), terms, term_of_posting, places, levels)
 
 
 def merge(one: TermSegment, other: TermSegment, alive: NDArray[np.int64]) -> TermSegment:
     """Put two segments together, leaving out passages that are not among `alive`, which ascend."""
     terms = np.union1d(one.terms, other.terms)
     parts = [_renumber(segment, terms, alive) for segment in (one, other)]
-    which, places, levels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    return _sorted_segment(alive, terms, which, places, levels)
+    term_of_posting, places, levels = (
+        np.concatenate(arrays) for arrays in zip(*parts, strict=True)
+    )
+    return _sorted_segment(alive, terms, term_of_posting, places, levels)
 
 
 def _renumber(
@@ -201,27 +203,29 @@ def _renumber(
     stays[stays] = alive[at[stays]] == segment.passages[stays]
     kept = stays[segment.places]
     numbered = np.searchsorted(terms, segment.terms).astype(np.uint32)
-    which = np.repeat(numbered, np.diff(segment.starts))
+    term_of_posting = np.repeat(numbered, np.diff(segment.starts))
     places = at[segment.places[kept]].astype(np.uint32)
-    return which[kept], places, segment.levels[kept]
+    return term_of_posting[kept], places, segment.levels[kept]
 
 
 def _sorted_segment(
     passages: NDArray[np.int64],
     terms: Numbers,
-    which: NDArray[np.integer],
+    term_of_posting: NDArray[np.integer],
     places: Places,
     levels: Levels,
 ) -> TermSegment:
     """Sort postings by term, then by falling level, then by place; one number holds all three."""
-    order = which.astype(np.uint64)
+    order = term_of_posting.astype(np.uint64)
     order <<= np.uint64(_LEVEL_BITS)
     order |= LEVELS - 1 - levels
     order <<= np.uint64(_PLACE_BITS)
     order |= places
     order.sort()
     used = (
-        np.bincount(which, minlength=len(terms)) if len(which) else np.zeros(len(terms), np.int64)
+        np.bincount(term_of_posting, minlength=len(terms))
+        if len(term_of_posting)
+        else np.zeros(len(terms), np.int64)
     )
     is_used = used > 0
     starts = np.concatenate([[0], np.cumsum(used[is_used])]).astype(np.uint32)
@@ -253,16 +257,18 @@ class Postings(NamedTuple):
 class NumberedPostings(NamedTuple):
     """The rows that have a term, for all of some terms, one after the other.
 
-    `which[i]` is the term that `rows[i]` has, and `levels[i]` its level there.
+    `term_of_posting[i]` is the term that `rows[i]` has, and `levels[i]` its level there.
     """
 
     rows: Rows
-    which: NDArray[np.int64]
+    term_of_posting: NDArray[np.int64]
     levels: NDArray[np.int64]
 
     def only(self, chosen: Mask) -> "NumberedPostings":
         """Return some of them."""
-        return NumberedPostings(self.rows[chosen], self.which[chosen], self.levels[chosen])
+        return NumberedPostings(
+            self.rows[chosen], self.term_of_posting[chosen], self.levels[chosen]
+        )
 
 
 class Matches(NamedTuple):
@@ -304,7 +310,7 @@ class TermIndex:
         wanted = tuple(terms)
         return self._kept.get(wanted, lambda: self._look_up(wanted))
 
-    def numbered(self, terms: Numbers) -> "NumberedPostings":
+    def postings_by_number(self, terms: Numbers) -> "NumberedPostings":
         """Return the postings of terms that are given by their numbers, those not allowed too."""
         return self._numbered.get(terms.tobytes(), lambda: self._find_numbered(terms))
 
@@ -392,12 +398,16 @@ class LeadingRow(NamedTuple):
 
 
 class AskedTerms(NamedTuple):
-    """The terms of many short queries: each once, and for each use of one the query and the term."""
+    """The terms of many short queries."""
 
     queries: int
+    """How many queries there are."""
     terms: Numbers
-    asking: NDArray[np.int64]
-    asked: NDArray[np.int64]
+    """Each term once."""
+    query_index: NDArray[np.int64]
+    """The query of each use of a term."""
+    term_index: NDArray[np.int64]
+    """The term of each use."""
 
 
 def leading_rows(
@@ -408,16 +418,16 @@ def leading_rows(
     `found` are the postings of the terms that are allowed, and `firsts` the first rows of the
     documents. Terms that are too common to set passages apart are skipped.
     """
-    frequencies = np.bincount(found.which, minlength=len(terms.terms))
+    frequencies = np.bincount(found.term_of_posting, minlength=len(terms.terms))
     rarity = np.log(1 + (index.population - frequencies + 0.5) / (frequencies + 0.5))
-    worth = rarity[found.which] * IMPACTS[found.levels]
-    of_asked = frequencies[terms.asked]
-    is_rare = (of_asked > 0) & (of_asked <= COMMON)
-    asking, asked = terms.asking[is_rare], terms.asked[is_rare]
-    lengths = of_asked[is_rare]
-    starts = np.cumsum(frequencies)[asked] - np.cumsum(lengths)
+    worth = rarity[found.term_of_posting] * IMPACTS[found.levels]
+    use_frequencies = frequencies[terms.term_index]
+    is_rare = (use_frequencies > 0) & (use_frequencies <= COMMON)
+    query_of_use, term_of_use = terms.query_index[is_rare], terms.term_index[is_rare]
+    lengths = use_frequencies[is_rare]
+    starts = np.cumsum(frequencies)[term_of_use] - np.cumsum(lengths)
     at = np.arange(int(lengths.sum())) + np.repeat(starts, lengths)
-    cells = np.repeat(asking * index.size, lengths) + found.rows[at]
+    cells = np.repeat(query_of_use * index.size, lengths) + found.rows[at]
     leading: list[LeadingRow | None] = []
     at_once = max(1, MOST_CELLS // max(1, index.size))
     for start in range(0, terms.queries, at_once):
@@ -469,7 +479,7 @@ def shares_of(
     values: list[float] = _round(lookup.values.ravel()).tolist()
     place = {row: number for number, row in enumerate(rows)}
     terms = list(weights)
-    for found in (lookup.scored, lookup.besides):
+    for found in (lookup.scored, lookup.secondary):
         for row, step in zip(found.rows.tolist(), found.steps.tolist(), strict=True):
             if row in place:
                 shares[place[row]][terms[step // LEVELS]] = values[step]
@@ -479,7 +489,7 @@ def shares_of(
 class _LookUp:
     """The postings of all terms of a query that are allowed, and what each is worth.
 
-    Of a common term those of most impact are `scored`. The others are `besides`: they count, as
+    Of a common term those of most impact are `scored`. The others are `secondary`: they count, as
     mere presence, for rows that other terms have chosen.
     """
 
@@ -492,21 +502,23 @@ class _LookUp:
             found = Postings(found.rows[allowed], found.steps[allowed])
         counts = np.bincount(found.steps, minlength=len(weights) * LEVELS).reshape(-1, LEVELS)
         frequencies: list[int] = counts.sum(axis=1).tolist()
-        self.scored, self.besides = found, _NOTHING
+        self.scored, self.secondary = found, _NOTHING
         common = [
             number
             for number, (term, frequency) in enumerate(zip(weights, frequencies, strict=True))
             if frequency > COMMON and not is_single_character(term)
         ]
         if common:
-            self._set_aside(counts, common, most if alone else COMMON)
+            self._split_common_terms(counts, common, most if alone else COMMON)
         # A single term has nothing to be compared with.
         worth = np.array(list(weights.values()))
         if not alone:
             worth *= np.array([_rarity(index.population, each) for each in frequencies])
         self.values: Scores = worth[:, None] * IMPACTS
 
-    def _set_aside(self, counts: NDArray[np.int64], common: Sequence[int], enough: int) -> None:
+    def _split_common_terms(
+        self, counts: NDArray[np.int64], common: Sequence[int], enough: int
+    ) -> None:
         """Score of common terms only the levels down to which there are enough rows."""
         found = self.scored
         least = np.zeros(len(counts), np.int64)
@@ -514,10 +526,10 @@ class _LookUp:
             least[number] = _least_level(counts[number], enough)
         levels = found.levels
         scored = levels >= least[found.steps // LEVELS]
-        besides = ~scored & (levels >= IN_TEXT)
+        secondary = ~scored & (levels >= IN_TEXT)
         self.scored = Postings(found.rows[scored], found.steps[scored])
-        steps = found.steps[besides]
-        self.besides = Postings(found.rows[besides], steps - steps % LEVELS + IN_TEXT)
+        steps = found.steps[secondary]
+        self.secondary = Postings(found.rows[secondary], steps - steps % LEVELS + IN_TEXT)
 
     def scores(self, rows: Rows, values: Scores) -> Scores:
         """Add up what all terms are worth in some rows, common ones too that stand there besides."""
@@ -525,7 +537,7 @@ class _LookUp:
         place[rows] = np.arange(len(rows))
         chosen: list[Rows] = []
         amounts: list[Scores] = []
-        for found in (self.scored, self.besides):
+        for found in (self.scored, self.secondary):
             at = place[found.rows]
             counts = at >= 0
             chosen.append(at[counts])

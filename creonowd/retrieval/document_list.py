@@ -39,7 +39,7 @@ MAX_ENTRIES = 200_000
 # Of the ignore files of one project, together. 64 KiB of wildcards take up to 10 MB.
 _MOST_IGNORE_BYTES = 64 * 1024
 _ENTRIES_PER_LOOK = 256
-# So many patterns are matched at once, by an automaton that takes no more memory than this.
+# Patterns matched at once, by an automaton that takes no more memory than this.
 _GROUP = 100
 _AUTOMATON_BYTES = 4_000_000
 _SPECIAL = re.compile(r"[*?\[\]\\]")

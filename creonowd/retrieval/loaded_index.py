@@ -43,7 +43,7 @@ from creonowd.retrieval.ranking import (
 )
 
 # The small segment is merged into the large one when it is an eighth of it.
-FEW = 256
+LEAST_TO_MERGE = 256
 SMALL_SHARE = 8
 
 # For masks and factors: one of each for every place where authors are.
@@ -129,7 +129,7 @@ class LoadedIndex:
             return AlludingText(self.documents, self.allusions_in(scope), text, added)
 
         alluding = self._alluding.get((scope, text), begin)
-        return alluding.after(added, lambda: self.allusions_in(scope))
+        return alluding.allusions_after(added, lambda: self.allusions_in(scope))
 
     def _rows_in_scope(self, scope: SearchScope) -> Mask:
         documents = scope.documents
@@ -242,7 +242,7 @@ class IndexLoader:
             small = segment_of(self._new)
         except zlib.error as error:
             raise DamagedIndexError("the terms of a passage") from error
-        if len(self._new) > max(FEW, len(self._large.passages) // SMALL_SHARE):
+        if len(self._new) > max(LEAST_TO_MERGE, len(self._large.passages) // SMALL_SHARE):
             numbers = np.array(sorted(alive), np.int64)
             self._large = merge(self._large, small, numbers)
             self._new, small, self._is_saved = {}, no_passages(), False

@@ -29,7 +29,7 @@ from creonowd.context.fragment import Span
 from creonowd.model import Model
 from creonowd.redaction import PLACEHOLDER, SecretSpan
 from creonowd.redaction.split_points import split_points
-from creonowd.retrieval.ranking import SKETCH_HASHES, StoredText, terms_of
+from creonowd.retrieval.ranking import SKETCH_HASHES, StoredText, search_terms
 from creonowd.storage import front_matter, stored_files
 from creonowd.text import LINE, LineNumbers
 from creonowd.tokens.boundaries import grapheme_floor, sentences
@@ -73,7 +73,7 @@ CREATE TABLE segments (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
 log = structlog.get_logger(__name__)
 
 
-# One block in so many may end a passage, chosen by a checksum of its text.
+# One block in this many may end a passage, chosen by a checksum of its text.
 _ONE_IN = 3
 
 _MARKDOWN = re.compile(r" {0,3}(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*$")
@@ -525,7 +525,7 @@ def _add(connection: sqlite3.Connection, document: int, passage: Passage) -> Non
     heading = HEADING_JOINT.join(passage.heading)
     from creonowd.retrieval.bm25 import pack_terms
 
-    terms = terms_of(passage.text)
+    terms = search_terms(passage.text)
     connection.execute(
         "INSERT INTO passages (document, start, end, lines, heading, digest, sketch, terms, text)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",

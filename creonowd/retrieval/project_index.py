@@ -56,14 +56,14 @@ if TYPE_CHECKING:
     from creonowd.retrieval.bm25 import Matches
     from creonowd.retrieval.loaded_index import IndexLoader, LoadedIndex
 
-# After a refresh, typing starts no other for so many times as long as the refresh took.
+# After a refresh, typing starts no other for this many times as long as the refresh took.
 PAUSE_FACTOR = 20
 # What takes longer leaves much that is free.
 LONG_SECONDS = 0.1
 LEAST_PAUSE_SECONDS = 1.0
 
 # Nobody waits for a refresh of more documents.
-FEW = 64
+DOCUMENTS_WAITED_FOR = 64
 
 # Loading numpy takes a twentieth of a second, and much longer on a busy machine.
 LOADING_SECONDS = 1.0
@@ -224,7 +224,9 @@ class ProjectIndex:
         if self._indexed_changes >= self._changes:
             return True
         left = self._first_change + seconds - self._clock.monotonic()
-        waits = self.problem is None and self.progress.documents <= FEW and left > 0
+        waits = (
+            self.problem is None and self.progress.documents <= DOCUMENTS_WAITED_FOR and left > 0
+        )
         return None if waits else False
 
     async def catch_up(self, seconds: float) -> bool:
@@ -240,7 +242,7 @@ class ProjectIndex:
             while (
                 self._indexed_changes < target
                 and self.problem is None
-                and self.progress.documents <= FEW
+                and self.progress.documents <= DOCUMENTS_WAITED_FOR
             ):
                 await self._step.wait()
         return self._indexed_changes >= target

@@ -123,7 +123,7 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 
-def terms_of(text: str) -> list[str]:
+def search_terms(text: str) -> list[str]:
     """Return every term of a text, as often as it occurs."""
     pairs, words = _pairs_and_words(text)
     return pairs + words
@@ -165,7 +165,7 @@ def _words(text: str) -> list[str]:
 
 
 _FUNCTION_WORDS = frozenset(
-    terms_of(
+    search_terms(
         "a an and are as at be been but by can could did do for from had has have he her hers him"
         " his how i if in into is it its me my no not of on or our she should so than that the"
         " their them then there they this those to upon very was we were what when which who whom"

@@ -24,7 +24,7 @@ MOST_DIGESTS = 64
 PAGES_BYTES = 2 * 1024 * 1024
 SHORT_MESSAGE = 128 * 1024
 # A page that has its turn and does not send the rest of its message keeps others out.
-TURN_SECONDS = 5.0
+READ_SECONDS = 5.0
 # What all pages together may leave unread, and how much of that a page may have uncounted.
 UNREAD_PAGES_BYTES = 8 * 1024 * 1024
 UNCOUNTED_UNREAD_BYTES = 16 * 1024
@@ -242,13 +242,13 @@ class SlowPage(Protocol):
 class PageMemory:
     """Count what pages have asked, and give them turns to send more."""
 
-    def __init__(self, tasks: TaskGroup, turn_seconds: float = TURN_SECONDS) -> None:
+    def __init__(self, tasks: TaskGroup, read_seconds: float = READ_SECONDS) -> None:
         self.bytes_in_flight = 0
         self.reader: Page | None = None
         self._tasks = tasks
-        self._turn_seconds = turn_seconds
+        self._read_seconds = read_seconds
         self._waiting: dict[Page, None] = {}
-        self._turns = 0
+        self._reads_begun = 0
         self._is_watched = False
 
     @property
@@ -265,7 +265,7 @@ class PageMemory:
             return False
         del self._waiting[page]
         self.reader = page
-        self._turns += 1
+        self._reads_begun += 1
         if not self._is_watched:
             self._is_watched = True
             self._tasks.start_soon(self._watch)
@@ -275,9 +275,9 @@ class PageMemory:
         """Go on without a page that has begun no large message, or none any more."""
         if self._waiting:
             self._waiting.pop(page, None)
-        self.end_turn(page)
+        self.finish_reading(page)
 
-    def end_turn(self, page: Page) -> None:
+    def finish_reading(self, page: Page) -> None:
         """Let others read once the large message has come."""
         if self.reader is page:
             self.reader = None
@@ -296,7 +296,7 @@ class PageMemory:
     def forget(self, page: Page) -> None:
         """Drop a page whose connection has ended."""
         self._waiting.pop(page, None)
-        self.end_turn(page)
+        self.finish_reading(page)
 
     def _wake(self) -> None:
         """Let waiting pages check for room again, in the order in which they came."""
@@ -310,9 +310,9 @@ class PageMemory:
         """End a page that keeps its turn and sends nothing, as long as others wait for theirs."""
         try:
             while (page := self.reader) is not None:
-                turn = self._turns
-                await anyio.sleep(self._turn_seconds)
-                if self.reader is page and turn == self._turns and self._waiting:
+                begun = self._reads_begun
+                await anyio.sleep(self._read_seconds)
+                if self.reader is page and begun == self._reads_begun and self._waiting:
                     page.abort_unfinished()
         finally:
             self._is_watched = False

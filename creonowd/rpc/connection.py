@@ -430,7 +430,7 @@ class Connection:
         elif isinstance(event, Frame):
             too_many = has_too_many_values(event.body)
             self._receive(self._decode(event.body, too_many=too_many))
-            self.server.page_memory.end_turn(self)
+            self.server.page_memory.finish_reading(self)
         elif isinstance(event, OversizedMessage):
             self._refuse_oversized(event)
         else:
@@ -452,7 +452,7 @@ class Connection:
         await self.server.turns.take()
         if self.is_connected:
             self._receive(message)
-        self.server.page_memory.end_turn(self)
+        self.server.page_memory.finish_reading(self)
         self._wire.defer(self._pump)
 
     def _decode(self, body: bytes | bytearray, *, too_many: bool) -> messages.IncomingMessage:

@@ -205,7 +205,7 @@ class Server:
                 await anyio.sleep(POLL_SECONDS)
 
 
-class HasServer(Protocol):
+class ServerSession(Protocol):
     """A session, as far as `app:ping` needs it."""
 
     @property
@@ -227,7 +227,7 @@ class Pong(Result):
     """The daemon's clock, in milliseconds since 1970 (UTC)."""
 
 
-def ping(session: HasServer, params: Empty) -> Pong:  # noqa: ARG001 - every handler takes a payload
+def ping(session: ServerSession, params: Empty) -> Pong:  # noqa: ARG001 - every handler takes a payload
     """Answer at once."""
     server = session.server
     return Pong(pong=True, version=__version__, pid=server.host.pid, now_ms=server.clock.now_ms())

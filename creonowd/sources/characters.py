@@ -38,7 +38,7 @@ from creonowd.sources.file_fragments import (
     TITLE_KEYS,
     FileFaultError,
     FileKind,
-    is_json,
+    is_json_path,
     read_files,
 )
 from creonowd.storage import front_matter
@@ -67,7 +67,7 @@ TITLE_KEYS_OF_PEOPLE = ("titles", "称号", "头衔", "称谓")
 # with every letter.
 STEP = 2000
 STEPS_BACK = 2
-AHEAD = 1000
+CHARACTERS_AHEAD = 1000
 
 KEPT_CHARACTERS = 8_000_000
 KEPT_FOLDERS = 8
@@ -196,7 +196,7 @@ class ProjectEntities(ProjectRead[Entities]):
         self._cache = cache
 
     @property
-    def made(self) -> Memo[Hashable, SourceResult]:
+    def results(self) -> Memo[Hashable, SourceResult]:
         """The answers that were made of names that a text mentions."""
         return self._cache.named
 
@@ -244,7 +244,7 @@ class MentionedSource(Source):
         self._entities.read_ahead(cache)
 
     def _named_in(self, entities: Entities, ask: SourceQuery) -> SourceResult:
-        ahead = AHEAD if ask.here is None or ask.sees_future else 0
+        ahead = CHARACTERS_AHEAD if ask.here is None or ask.sees_future else 0
         near = f"{_chapter_before(ask)}\n{_near(ask.document, ahead)}\n{ask.wish}"
         find = self._entities.find
         mentioned = find(entities.mentioned_names, near)
@@ -253,7 +253,7 @@ class MentionedSource(Source):
         related = self._related_names(entities, everyone, near)
         # As long as the same people are on the page, the same is said of them.
         people = _PeopleOnPage(entities, mentioned, wished, everyone, related, ask.language)
-        return self._entities.made.get(people, lambda: self._result(people))
+        return self._entities.results.get(people, lambda: self._result(people))
 
     def _related_names(
         self, entities: Entities, everyone: frozenset[str], near: str
@@ -371,7 +371,7 @@ def entities_in(folder: Folder) -> dict[str, Entity]:
         text = as_text(file.data)
         with suppress(ValueError, RecursionError):
             if text is not None and text.strip():
-                found[file.path] = describe(file.path, text)
+                found[file.path] = read_entity(file.path, text)
     return found
 
 
@@ -447,7 +447,7 @@ def note_names(path: str, text: str) -> tuple[str, ...]:
 
 def _note_values(path: str, text: str) -> Mapping[str, Any]:
     """Return the keys of a note; between two lines `---` may stand prose."""
-    return _values(path, text) if is_json(path) else front_matter.split(text).values
+    return _values(path, text) if is_json_path(path) else front_matter.split(text).values
 
 
 def _read(folder: Folder, inject: Inject) -> SourceResult:
@@ -463,7 +463,7 @@ def _read(folder: Folder, inject: Inject) -> SourceResult:
     parts = _parts(folder)
 
     def fields(path: str, text: str) -> dict[str, Any] | None:
-        entity = describe(path, text)
+        entity = read_entity(path, text)
         if entity.inject is not inject:
             return None
         return {
@@ -482,7 +482,7 @@ _DESCRIBED: Memo[tuple[str, str], Entity] = Memo(
 )
 
 
-def describe(path: str, text: str) -> Entity:
+def read_entity(path: str, text: str) -> Entity:
     """Read what a file says about its entity; FileFaultError if that makes no sense.
 
     Without a name of its own an entity is called as its file is, and as its first heading says.
@@ -538,7 +538,7 @@ def _relations(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _values(path: str, text: str) -> Mapping[str, Any]:
-    if is_json(path):
+    if is_json_path(path):
         value = json.loads(text)
         return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     return header_values(text)
@@ -580,7 +580,7 @@ def _first(values: Mapping[str, Any], keys: Iterable[str]) -> Any:
 
 def note_heading(path: str, text: str) -> list[str]:
     """Return the first heading of a file, if it is short enough to be a name."""
-    heading = None if is_json(path) else _HEADING.search(text)
+    heading = None if is_json_path(path) else _HEADING.search(text)
     return [heading[1]] if heading and len(heading[1]) <= LONGEST_HEADING else []
 
 

@@ -23,7 +23,7 @@ from creonowd.context.fragment import (
     Span,
     caution,
 )
-from creonowd.context.language import CHINESE, FRAMES, PromptFrame, one_line
+from creonowd.context.language import CHINESE, FRAMES, PromptFrame, printable_ref
 from creonowd.context.plan import Document, Need, place
 from creonowd.context.source import NOTHING, Source, SourceQuery, SourceResult
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording
@@ -39,13 +39,13 @@ from creonowd.workspace.runs import RunRecord, Runs
 
 OUTLINE_SCORE = 1.0
 RUN_SCORE = 1.0
-NEAR = 30
+HEADINGS_SHOWN = 30
 FEWEST_HEADINGS = 2
-HERE = "→"
+CURRENT_MARK = "→"
 KEPT_CHARACTERS = 4_000_000
 
-# In so many characters headings are found quickly.
-QUICK = 30_000
+# In this many characters headings are found on the event loop within milliseconds.
+INLINE_CHARACTERS = 30_000
 
 # Only these lines can be headings. A pattern that begins with a newline is thirty times as fast
 # as one that looks at the beginning of every line.
@@ -55,7 +55,7 @@ _CANDIDATE = re.compile(
 )
 _FENCE = re.compile(r"\n {0,3}(?:```|~~~)")
 # After every document: each run adds a summary, which must not shift the passages before it.
-LAST = "\U0010ffff"
+LAST_PATH = "\U0010ffff"
 LAST_NUMBER = 2**31
 _PROBLEMS = {
     Reason.TOO_LARGE: Wording("the file is too large", "文件过大"),
@@ -121,7 +121,7 @@ def _unreadable(position: Position, error: DaemonError) -> LocatedDocument:
 
 
 def _unavailable(position: Position, problem: Wording, error: str = "") -> Caution:
-    document = one_line(position.document_id)
+    document = printable_ref(position.document_id)
     return Caution(
         code=WarningCode.IMMEDIATE_UNAVAILABLE,
         wording=Wording(f"{document}: {problem.english}.", f"{document}：{problem.chinese}。"),
@@ -207,7 +207,7 @@ class HeadingsSource(Source):
         document = _seen_part(ask)
         if document is None or len(document.text) <= ask.shown:
             return NOTHING
-        if len(document.text) <= QUICK or document.text in _kept:
+        if len(document.text) <= INLINE_CHARACTERS or document.text in _kept:
             return _outline_result(document)
         return None
 
@@ -234,7 +234,7 @@ def outline(document: Document) -> str:
     if len(found) < FEWEST_HEADINGS:
         return ""
     here = sum(heading.at <= document.here.start for heading in found) - 1
-    first, last = max(0, here - NEAR), here + NEAR + 1
+    first, last = max(0, here - HEADINGS_SHOWN), here + HEADINGS_SHOWN + 1
     return "\n".join(_lines(found[first:last], here - first))
 
 
@@ -263,7 +263,7 @@ def find_headings(text: str) -> tuple[OutlineHeading, ...]:
 def _lines(found: Sequence[OutlineHeading], here: int) -> Iterator[str]:
     top = min(heading.level for heading in found)
     for index, heading in enumerate(found):
-        mark = HERE if index == here else "-"
+        mark = CURRENT_MARK if index == here else "-"
         yield f"{'  ' * (heading.level - top)}{mark} {join_lines(heading.title)}"
 
 
@@ -293,7 +293,7 @@ class RecentRunsSource(Source):
         """Return as many summaries as the skill asks for."""
         if ask.document_id is None or not ask.recent_summary:
             return SourceResult()
-        records = await self._runs.accepted(ask.project_id, ask.document_id)
+        records = await self._runs.accepted_runs(ask.project_id, ask.document_id)
         return _runs_result(records, ask)
 
     def revision(self) -> Hashable | None:
@@ -304,7 +304,7 @@ class RecentRunsSource(Source):
         """Return the same if the runs are in memory."""
         if ask.document_id is None or not ask.recent_summary:
             return NOTHING
-        records = self._runs.kept_accepted(ask.project_id, ask.document_id)
+        records = self._runs.cached_accepted_runs(ask.project_id, ask.document_id)
         return None if records is None else _runs_result(records, ask)
 
 
@@ -321,7 +321,7 @@ def _run_fragment(run: RunRecord, frame: PromptFrame) -> Fragment:
         source=RecentRunsSource.name,
         source_ref=f"runs/{run.number}",
         text=accepted_summary(run, frame),
-        place=Place(path=LAST, offset=run.number),
+        place=Place(path=LAST_PATH, offset=run.number),
         story_number=LAST_NUMBER,
         score=RUN_SCORE,
     )

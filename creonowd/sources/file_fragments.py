@@ -118,7 +118,8 @@ def _texts_in(folder: Folder) -> tuple[str, ...]:
     return tuple(
         front_matter.split(as_text(file.data) or "").body
         for file in folder.files
-        if not is_json(file.path) and file.data != DEFAULTS.get(file.path.removeprefix(f"{TREE}/"))
+        if not is_json_path(file.path)
+        and file.data != DEFAULTS.get(file.path.removeprefix(f"{TREE}/"))
     )
 
 
@@ -137,7 +138,7 @@ def file_caution(
     )
 
 
-def is_json(path: str) -> bool:
+def is_json_path(path: str) -> bool:
     """Return whether a file is to be read as JSON."""
     name = path.rpartition("/")[2]
     return name[1:].lower().endswith(".json")
@@ -154,7 +155,7 @@ def _fragment(kind: FileKind, file: TreeFile, fields: FragmentFields) -> Fragmen
     text = as_text(file.data)
     if text is None:
         raise FileFaultError(NOT_TEXT)
-    whole = is_json(file.path)
+    whole = is_json_path(file.path)
     if whole:
         try:
             text = canonical_json(text)

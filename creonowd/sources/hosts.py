@@ -50,7 +50,7 @@ LONGEST_WARNING = 300
 MOST_FAILURES = 3
 PAUSE_SECONDS = 30.0
 
-# An answer with so many chunks is read in a thread.
+# An answer with this many chunks is read in a thread.
 MANY_CHUNKS = 500
 
 # Within its layer, what hosts offer stands after everything of the project itself.

@@ -21,7 +21,7 @@ from creonowd.context.story import Story, StoryPlace
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.memo import Memo
 from creonowd.model import Model
-from creonowd.retrieval.allusions import Allusion, excerpt
+from creonowd.retrieval.allusions import Allusion, allusion_excerpt
 from creonowd.retrieval.passages import MOST_TOKENS
 from creonowd.retrieval.project_index import Indexes, ProjectIndex
 from creonowd.retrieval.ranking import (
@@ -297,7 +297,7 @@ class AllusionSearch(_SearchTexts):
             if passage.id not in texts:
                 continue
             text, heading = texts[passage.id]
-            start, end = excerpt(text, one.sentence, EXCERPT_TOKENS)
+            start, end = allusion_excerpt(text, one.sentence, EXCERPT_TOKENS)
             # They come before what the whole text is about.
             score = 1 - by_strength.index(one) / SCORE_STEPS
             place = (passage.start + start, passage.start + end)

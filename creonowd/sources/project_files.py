@@ -47,7 +47,7 @@ from creonowd.sources.file_fragments import (
     FileFaultError,
     FileKind,
     file_caution,
-    is_json,
+    is_json_path,
     is_share,
     read_files,
 )
@@ -165,13 +165,11 @@ class _FolderSource(_FileSource):
 
     def read(self, folders: FolderReader) -> SourceResult:
         """Make fragments of the files, unless they are as they were."""
-        folder = folders.folder(self._row.folder)
-        if self._row.read is not outline_files:
-            return self._made.get((self.name, folder), partial(self._row.read, folder))
+        row, folder = self._row, folders.folder(self._row.folder)
+        if not row.with_outlines:
+            return self._made.get((row.name, folder), partial(row.read, folder))
         top = folders.outlines()
-        return self._made.get(
-            (self.name, folder, top), lambda: outline_files(join_folders(top, folder))
-        )
+        return self._made.get((row.name, folder, top), lambda: row.read(join_folders(top, folder)))
 
 
 def join_folders(*folders: Folder) -> Folder:
@@ -349,7 +347,7 @@ def _note_fields(path: str, text: str) -> dict[str, Any] | None:
 
 def _confidence(path: str, text: str) -> dict[str, Any]:
     """Return the confidence that a settings text claims, in front matter or in a key."""
-    if is_json(path):
+    if is_json_path(path):
         value = json.loads(text)
         values = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     else:
@@ -520,12 +518,15 @@ def thread_state(thread: Fragment, story: Story, document: int) -> ThreadState:
 
 
 class _Row(NamedTuple):
+    """A source of fragments of one folder, and with `with_outlines` of the outlines beside it."""
+
     name: str
     layer: Layer
     folder: CreonowFolder
     need: Need
     unavailable: Caution
     read: Callable[[Folder], SourceResult]
+    with_outlines: bool = False
 
 
 FILES = (
@@ -568,6 +569,7 @@ FILES = (
         Need.OUTLINE,
         caution(WarningCode.OUTLINE_UNAVAILABLE),
         outline_files,
+        with_outlines=True,
     ),
     _Row(
         "threads",

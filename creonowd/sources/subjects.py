@@ -16,7 +16,7 @@ from creonowd.context.prompt_coverage import chapter_number, chapter_title
 from creonowd.context.story import Story
 from creonowd.errors import DaemonError, Wording
 from creonowd.model import Model
-from creonowd.sources.characters import Inject, describe, note_heading, note_inject, note_names
+from creonowd.sources.characters import Inject, note_heading, note_inject, note_names, read_entity
 from creonowd.sources.file_fragments import TITLE_KEYS
 from creonowd.sources.project_files import file_warnings
 from creonowd.storage import front_matter
@@ -111,7 +111,7 @@ def _people(reads: FolderReader, faults: Mapping[str, _SubjectFault]) -> Iterato
     folder = reads.folder(CreonowFolder.CHARACTERS)
     for file in folder.files:
         try:
-            entity = describe(file.path, as_text(file.data) or "")
+            entity = read_entity(file.path, as_text(file.data) or "")
             cards[file.path] = (entity.names, entity.inject)
         except (ValueError, RecursionError):
             cards[file.path] = (_names(file), None)

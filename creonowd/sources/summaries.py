@@ -66,7 +66,7 @@ MOST_NAMES = 8
 SECTIONS = 3
 FEWEST_USES = 2
 # How long a sentence may be, in characters of each kind of script; a longer one is cut.
-SHORTEST, LONGEST = (14, 40), (90, 260)
+LEAST_SENTENCE, LONGEST_SENTENCE = (14, 40), (90, 260)
 # A sentence of dialogue counts this much: often nobody can see who speaks.
 SPEECH_SHARE = 0.45
 ENDING = 0.1
@@ -602,7 +602,7 @@ def _title(text: str) -> tuple[str, str]:
 
 def _sentences(text: str, *, unspaced: bool) -> Iterator[_Sentence]:
     paragraphs = text.split("\n") if unspaced else _BLANK.split(text)
-    shortest = SHORTEST[0] // 2 if unspaced else SHORTEST[1] // 3
+    shortest = LEAST_SENTENCE[0] // 2 if unspaced else LEAST_SENTENCE[1] // 3
     at = 0
     for paragraph in paragraphs:
         line = (
@@ -619,7 +619,7 @@ def _sentences(text: str, *, unspaced: bool) -> Iterator[_Sentence]:
             if not unspaced and piece.count('"') % 2:
                 depth = 0 if depth else 1
             # What a person says goes with the words that name the speaker.
-            if unspaced and depth and end < len(line) and end - start < LONGEST[0]:
+            if unspaced and depth and end < len(line) and end - start < LONGEST_SENTENCE[0]:
                 continue
             if len(stripped) >= shortest and any(c.isalnum() for c in stripped):
                 yield _Sentence(stripped, at, inside or stripped.startswith(_SPEECH_STARTS))
@@ -681,7 +681,7 @@ def _scores(listed: Sequence[_Sentence], people: Sequence[str], *, unspaced: boo
     terms = [content_terms(one.text) for one in listed]
     uses = Counter(chain.from_iterable(terms))
     weights = {term: math.log(1 + count) for term, count in uses.items() if count >= FEWEST_USES}
-    wanted = (LONGEST[0] if unspaced else LONGEST[1]) / 2
+    wanted = (LONGEST_SENTENCE[0] if unspaced else LONGEST_SENTENCE[1]) / 2
     scores: list[float] = []
     for one, own in zip(listed, terms, strict=True):
         length = len(one.text)
@@ -703,7 +703,7 @@ def _is_broken_off(sentence: str) -> bool:
 
 def _choose(listed: Sequence[_Sentence], scores: Sequence[float], *, unspaced: bool) -> list[int]:
     """Choose the first sentence, the best of each section, and the last, in order."""
-    least = SHORTEST[0] if unspaced else SHORTEST[1]
+    least = LEAST_SENTENCE[0] if unspaced else LEAST_SENTENCE[1]
     long_enough = [
         at for at, one in enumerate(listed) if len(one.text) >= least and not one.text[0].islower()
     ]
@@ -724,7 +724,7 @@ def _choose(listed: Sequence[_Sentence], scores: Sequence[float], *, unspaced: b
 
 def _short(sentence: str, *, unspaced: bool) -> str:
     """Cut a sentence that is too long, at a comma if there is one."""
-    most = LONGEST[0] if unspaced else LONGEST[1]
+    most = LONGEST_SENTENCE[0] if unspaced else LONGEST_SENTENCE[1]
     if len(sentence) <= most:
         return sentence
     head = sentence[: grapheme_floor(sentence, most)]

@@ -154,7 +154,7 @@ class Chapters:
         kept = self._kept.peek(root)
         chapters, file = self._read_once(root, cache)
         opened = tuple(
-            (path, self._texts.get((path, text), partial(describe, path, text)))
+            (path, self._texts.get((path, text), partial(read_document, path, text)))
             for path, text in texts.items()
             if path in chapters or not self._is_excluded(root, path, cache)
         )
@@ -201,7 +201,7 @@ def read_story(root: Path) -> Story:
     return _story(_read_story_file(root), {path: one.chapter for path, one in chapters.items()})
 
 
-def describe(path: str, text: str) -> StoryDocument:
+def read_document(path: str, text: str) -> StoryDocument:
     """Return what the story has to know of a document."""
     parts = front_matter.split(text)
     order: Any = parts.values.get("order")
@@ -210,7 +210,7 @@ def describe(path: str, text: str) -> StoryDocument:
     return StoryDocument(
         path=path,
         length=len(parts.body),
-        digest=digest_of(parts.body),
+        digest=text_digest(parts.body),
         headings=tuple(
             StoryHeading(found.title, found.at if parts.body[: found.at].strip() else 0)
             for found in find_headings(parts.body)
@@ -219,7 +219,7 @@ def describe(path: str, text: str) -> StoryDocument:
     )
 
 
-def digest_of(body: str) -> str:
+def text_digest(body: str) -> str:
     """Return the hash of a text below its front matter; how its lines end does not matter."""
     text = body.replace("\r\n", "\n").replace("\r", "\n")
     return sha256(well_formed(text).encode()).hexdigest()
@@ -246,7 +246,7 @@ def _read_chapter(root: Path, path: str) -> StoryDocument:
         text = decode_text(LinkedFolder(root).snapshot(path, limit=LARGEST).data).text
     except DaemonError:
         return StoryDocument(path=path)
-    return describe(path, text)
+    return read_document(path, text)
 
 
 def _read_story_file(root: Path) -> StoryFile | StoryDoubt | None:
@@ -337,7 +337,7 @@ class ChapterSummaries:
             body = chapter_text(project.root, document.path, texts)
             if body is None:
                 return None
-            digest = digest_of(body)
+            digest = text_digest(body)
             # Many may ask for the same chapters at once, each in a thread of its own.
             with self.lock:
                 made = self._made.get((digest, names), lambda: extract(body, names))
@@ -498,7 +498,7 @@ class SynopsisSource(Source):
             body = chapter_text(self._project.root, document.path, texts) if room > 0 else None
             if body is None:
                 break
-            if digest_of(body) != document.digest:
+            if text_digest(body) != document.digest:
                 changed.append(document)
             room -= _about_tokens(body)
             whole[number] = _chapter_fragment(document.path, body, starts[number])
@@ -581,7 +581,7 @@ class EarlierMentions(Source):
             body = chapter_text(self._project.root, chapter.path, texts)
             if body is None:
                 return Counter(), False
-            digest = digest_of(body)
+            digest = text_digest(body)
             counts = Counter(name for name, _, _ in self._entities.locate(names, body))
             kept.put((digest, names), counts)
         return counts, digest == chapter.digest

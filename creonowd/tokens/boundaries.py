@@ -18,8 +18,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 BLOCK = 512
-SHORT = 256
-LONG = 2048
+SHORT_TEXT = 256
+LONG_TEXT = 2048
 # A longer line is split further: a keystroke makes us count one piece again.
 PIECE, LEAST_PIECE = 384, 128
 ONE_IN = 4
@@ -76,7 +76,7 @@ def adds_up(left: str, right: str) -> bool:
 
 def additive_parts(text: str) -> Iterator[str]:
     """Split a text into parts whose counts add up; typing changes only the parts nearby."""
-    if len(text) < SHORT:
+    if len(text) < SHORT_TEXT:
         yield text
         return
     start = line = 0
@@ -94,10 +94,10 @@ def settled_end(text: str) -> int:
 
     They stay the same whatever is typed after it.
     """
-    if len(text) < SHORT:
+    if len(text) < SHORT_TEXT:
         return 0
     end = text.rfind("\n", 0, -1) + 1
-    while end >= SHORT:
+    while end >= SHORT_TEXT:
         line = text.rfind("\n", 0, end - 1) + 1
         is_point = end - line >= FULL_LINE or splits_after(text, end - 1, ONE_IN)
         if is_point and _LINE_START.match(text, end):

@@ -219,7 +219,7 @@ class BoundTokenizer:
         *tables, edges = np.frombuffer(costs, np.uint8).reshape(len(_SIDES) + 1, -1)
         known: dict[_NeighbourKinds, _CostTable] = dict(zip(_SIDES, tables, strict=True))
         self._costs = np.stack(
-            [_dearest(known, *sides) for sides in product(_NeighbourKind, _NeighbourKind)]
+            [_highest_costs(known, *sides) for sides in product(_NeighbourKind, _NeighbourKind)]
         )
         by_sides = self._costs.reshape(len(_NeighbourKind), len(_NeighbourKind), -1)
         self._feels_left = (by_sides != by_sides[:1]).any(axis=(0, 1))
@@ -353,7 +353,7 @@ def _plain_side(own: _Edge, neighbour: _Edge) -> _NeighbourKind:
     return _NeighbourKind.APART if unsure else _NeighbourKind.JOINED
 
 
-def _dearest(
+def _highest_costs(
     costs: "Mapping[_NeighbourKinds, _CostTable]", left: _NeighbourKind, right: _NeighbourKind
 ) -> "_CostTable":
     """Return the costs for two sides; for one that is not known the greater of both."""

@@ -574,11 +574,14 @@ class ProjectRead(ABC, Generic[T]):
 
     async def get(self) -> T:
         """Return what is read, or raise what that raises, shared by all who ask at the moment."""
-
-        async def read() -> T | Exception | None:
-            await to_thread.run_sync(self.read_ahead, BatchCache(), abandon_on_cancel=True)
-            return self._found
-
         if self._found is None:
-            self._found = await self._place.shared.read((self._place.project.root, self.name), read)
+            key = (self._place.project.root, self.name)
+            self._found = await self._place.shared.read(key, self._read_alone)
         return cast("T", self.peek())
+
+    async def _read_alone(self) -> T | Exception:
+        folders = FolderReader(self._place.tree, self._place.project)
+        try:
+            return await to_thread.run_sync(self.read, folders, abandon_on_cancel=True)
+        except Exception as error:  # noqa: BLE001 - all who wait get what fails
+            return error

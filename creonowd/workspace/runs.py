@@ -183,11 +183,13 @@ class Runs:
         """Return the last runs of a document, oldest first."""
         return (await self._runs_of(project_id, document_id)).runs
 
-    async def accepted(self, project_id: str, document_id: str) -> tuple[RunRecord, ...]:
+    async def accepted_runs(self, project_id: str, document_id: str) -> tuple[RunRecord, ...]:
         """Return the last runs of a document that the author accepted, oldest first."""
         return (await self._runs_of(project_id, document_id)).accepted
 
-    def kept_accepted(self, project_id: str, document_id: str) -> tuple[RunRecord, ...] | None:
+    def cached_accepted_runs(
+        self, project_id: str, document_id: str
+    ) -> tuple[RunRecord, ...] | None:
         """Return what `accepted` returns, if it is in memory."""
         known = self._documents.peek((project_id, document_id))
         return None if known is None else known.accepted

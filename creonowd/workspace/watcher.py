@@ -368,14 +368,14 @@ class _Follower:
         states = self._snapshot.items()
         return {path: state.identity for path, state in states if self._per_folder or not path}
 
-    def _watch(self, folders: Iterable[str]) -> "RustNotify | _Pulse":
+    def _watch(self, folders: Iterable[str]) -> "RustNotify | _PollingWatch":
         """Ask the system for notices; where it has no more to give, look once in a while."""
         places = [str(self._root / folder) for folder in folders]
         try:
             return RustNotify(places, False, False, 0, not self._per_folder, True)
         except (OSError, RuntimeError) as error:
             log.warning("context_watch_polling", error=type(error).__name__)
-            return _Pulse()
+            return _PollingWatch()
 
     def _paths(self, notices: Notices | str) -> frozenset[str] | None:
         """Return the project-relative paths that notices name; None if there are too many."""
@@ -401,7 +401,7 @@ class _Follower:
             self._on_change(changed)
 
 
-class _Pulse:
+class _PollingWatch:
     """Has no notices, only a pause: after it everything is looked at, and notices are asked for."""
 
     def __enter__(self) -> Self:

@@ -18,7 +18,7 @@ from creonowd.context.prompt_coverage import (
 from creonowd.context.result import break_points
 from creonowd.context.story import Story, StoryDocument
 from creonowd.errors import DaemonError
-from creonowd.sources.synopsis import describe
+from creonowd.sources.synopsis import read_document
 from creonowd.workspace.documents import to_utf16
 from testing.sources import piece
 from tests.context.worlds import World, assemble_world, profile_of, prose, text_tools, worlds
@@ -65,7 +65,7 @@ LONG = "他走路很慢，说话更慢。"
 
 
 def story_of(texts: dict[str, str]) -> Story:
-    return Story([describe(path, text) for path, text in sorted(texts.items())])
+    return Story([read_document(path, text) for path, text in sorted(texts.items())])
 
 
 def placed(world: World, others: dict[str, str]) -> Plan:

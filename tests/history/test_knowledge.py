@@ -14,7 +14,7 @@ from creonowd.history.knowledge import (
     merge_facts,
     opening_of,
     question_in,
-    terms_of,
+    topic_terms,
 )
 
 KEPT = [
@@ -93,7 +93,7 @@ def test_any_text_gives_bounded_facts_that_are_quotes(said: list[str]) -> None:
     facts: tuple[Fact, ...] = ()
     for number, text in enumerate(said):
         found = facts_in(text, number, by_user=False)
-        assert all(terms_of(fact.text) == fact.terms for fact in found)
+        assert all(topic_terms(fact.text) == fact.terms for fact in found)
         facts = merge_facts(facts, found)
 
     assert len(facts) <= MOST_FACTS

@@ -13,7 +13,7 @@ from creonowd.history.tool_result import DEFAULT_LIMITS, Form, line_limits, obse
 from creonowd.history.tool_summary import (
     read_arguments,
     ref_in,
-    shorten,
+    shorten_summary,
     summarise_result,
     with_ref,
 )
@@ -351,9 +351,9 @@ def test_a_summary_shortens_to_its_first_lines_and_its_ref() -> None:
     ref = "ctx_" + "a" * 20
     long = with_ref("[Read] a.md: lines 1-3\n1: a\n2: b\n3: c", ref)
 
-    assert shorten(long) == f"[Read] a.md: lines 1-3\nFull output: {ref}"
-    assert shorten(long, 2).split("\n")[1] == "1: a"
-    assert ref_in(shorten(long)) == ref
+    assert shorten_summary(long) == f"[Read] a.md: lines 1-3\nFull output: {ref}"
+    assert shorten_summary(long, 2).split("\n")[1] == "1: a"
+    assert ref_in(shorten_summary(long)) == ref
 
 
 @given(st.sampled_from(TOOLS), _json, _names, st.booleans())

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from creonowd.retrieval.allusions import MOST_HELD, Allusion, Allusions, CurrentAllusions, excerpt
+from creonowd.retrieval.allusions import (
+    MAX_ALLUSIONS,
+    Allusion,
+    Allusions,
+    CurrentAllusions,
+    allusion_excerpt,
+)
 from creonowd.retrieval.loaded_index import LoadedIndex
 from creonowd.retrieval.ranking import SearchScope
 from tests.retrieval.text_indexes import index_of, load
@@ -96,8 +102,8 @@ def held_after(
     first: list[tuple[Allusion, ...]], *later: tuple[Allusion, ...], each: str = "他没有说话。"
 ) -> list[int]:
     held = CurrentAllusions(DOCUMENTS)
-    held.begin([each] * len(first), first)
-    held.go_on([each] * len(later), later)
+    held.start([each] * len(first), first)
+    held.add_sentences([each] * len(later), later)
     return [one.row for one in held.all]
 
 
@@ -109,10 +115,10 @@ def test_what_is_alluded_to_stands_in_the_order_in_which_it_came() -> None:
 
 
 def test_only_a_clearly_stronger_allusion_takes_a_place() -> None:
-    full = [meant(row, 2.0) for row in range(MOST_HELD)]
+    full = [meant(row, 2.0) for row in range(MAX_ALLUSIONS)]
 
-    assert held_after(full, meant(9, 2.1)) == list(range(MOST_HELD))
-    assert held_after(full, meant(9, 3.0)) == [*range(1, MOST_HELD), 9]
+    assert held_after(full, meant(9, 2.1)) == list(range(MAX_ALLUSIONS))
+    assert held_after(full, meant(9, 3.0)) == [*range(1, MAX_ALLUSIONS), 9]
 
 
 def test_a_weak_allusion_is_none() -> None:
@@ -120,16 +126,16 @@ def test_a_weak_allusion_is_none() -> None:
 
 
 def test_an_allusion_fades_as_the_author_goes_on() -> None:
-    full = [meant(row, 2.0) for row in range(MOST_HELD)]
+    full = [meant(row, 2.0) for row in range(MAX_ALLUSIONS)]
     long = "他没有说话，" * 200
 
-    assert held_after(full, (), (), meant(9, 2.1), each=long) == [*range(1, MOST_HELD), 9]
+    assert held_after(full, (), (), meant(9, 2.1), each=long) == [*range(1, MAX_ALLUSIONS), 9]
 
 
 def test_a_document_is_alluded_to_once() -> None:
     held = CurrentAllusions([0, 0, 1])
-    held.begin(["一。", "二。"], [meant(0, 2.0), meant(1, 3.0)])
-    held.go_on(["三。", "四。"], [meant(0, 2.5), meant(2, 2.0)])
+    held.start(["一。", "二。"], [meant(0, 2.0), meant(1, 3.0)])
+    held.add_sentences(["三。", "四。"], [meant(0, 2.5), meant(2, 2.0)])
 
     assert [one.row for one in held.all] == [1, 2]
 
@@ -144,21 +150,21 @@ def test_writing_on_only_appends_and_takes_out(
 ) -> None:
     """What stays keeps its place, unless it is alluded to again and more clearly."""
     held = CurrentAllusions(DOCUMENTS)
-    held.begin(["一句话。"] * len(first), [meant(*one) for one in first])
+    held.start(["一句话。"] * len(first), [meant(*one) for one in first])
     before = [one.row for one in held.all]
     for one in later:
-        held.go_on(["又一句。"], [meant(*one)])
+        held.add_sentences(["又一句。"], [meant(*one)])
         after = [held.row for held in held.all]
         stayed = [row for row in before if row in after]
         assert [row for row in after if row in stayed][: len(stayed)] == stayed or one[0] in stayed
-        assert len(after) == len(set(after)) <= MOST_HELD
+        assert len(after) == len(set(after)) <= MAX_ALLUSIONS
         before = after
 
 
 def test_an_excerpt_has_the_sentence_that_is_meant() -> None:
     text = "第一句说天气。" * 20 + "焦大喝醉了，说爬灰的爬灰。" + "最后一句说茶。" * 20
 
-    start, end = excerpt(text, "焦大醉后说了爬灰。", 40)
+    start, end = allusion_excerpt(text, "焦大醉后说了爬灰。", 40)
 
     assert "焦大喝醉了，说爬灰的爬灰。" in text[start:end]
     assert end - start < 80
@@ -166,7 +172,7 @@ def test_an_excerpt_has_the_sentence_that_is_meant() -> None:
 
 @pytest.mark.parametrize("text", ["没有句号", "短。", "\n\n　　缩进的一段。\n\n"])
 def test_an_excerpt_of_a_short_text_is_all_of_it(text: str) -> None:
-    start, end = excerpt(text, "短", 40)
+    start, end = allusion_excerpt(text, "短", 40)
 
     assert text[start:end] == text.strip()
 
@@ -230,6 +236,6 @@ def test_sentences_added_one_by_one_allude_to_what_they_do_together(
 
     for added, found in zip(states, kept, strict=True):
         held = CurrentAllusions(fresh.documents)
-        held.begin(text, fresh.allusions_in(scope).find(text, text))
-        held.go_on(added, fresh.allusions_in(scope).find(added, text))
+        held.start(text, fresh.allusions_in(scope).find(text, text))
+        held.add_sentences(added, fresh.allusions_in(scope).find(added, text))
         assert found == held.all

@@ -43,7 +43,7 @@ def test_what_is_read_step_by_step_is_what_is_read_at_once(
     database = index_of(tmp_path_factory.mktemp("steps"), z="风雪 snow")
     loader = IndexLoader()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loaded_index, "FEW", few)
+        patch.setattr(loaded_index, "LEAST_TO_MERGE", few)
 
         for name, text in steps:
             if text is None:
@@ -90,7 +90,7 @@ def test_terms_that_are_damaged_are_reported(tmp_path: Path):
 def saved(database: Database) -> LoadedIndex:
     """Load an index of which all terms are in the large segment, and save that."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loaded_index, "FEW", 0)
+        patch.setattr(loaded_index, "LEAST_TO_MERGE", 0)
         loader = IndexLoader()
         with database.read() as connection:
             loaded = loader.load(connection)

@@ -17,8 +17,8 @@ from creonowd.retrieval.ranking import (
     is_single_character,
     is_word,
     make_query,
+    search_terms,
     source_ref,
-    terms_of,
 )
 from tests.retrieval.text_indexes import index_of, ranked
 
@@ -76,37 +76,37 @@ def test_the_order_of_names_does_not_matter():
 
 
 def test_chinese_is_cut_into_bigrams_and_the_last_character_of_each_run():
-    assert terms_of("林黛玉，剑。") == ["林黛", "黛玉", "玉", "剑"]
+    assert search_terms("林黛玉，剑。") == ["林黛", "黛玉", "玉", "剑"]
 
 
 def test_words_are_folded():
-    assert terms_of("Elizabeth BENNET's 2nd") == ["elizabeth", "bennet", "s", "2nd"]
+    assert search_terms("Elizabeth BENNET's 2nd") == ["elizabeth", "bennet", "s", "2nd"]
 
 
 def test_both_stand_in_one_text():
-    assert terms_of("用iPhone拍照") == ["用", "拍照", "照", "iphone"]
+    assert search_terms("用iPhone拍照") == ["用", "拍照", "照", "iphone"]
 
 
 @pytest.mark.parametrize("rare", ["𠀀𠀁", "㐀㐁", "\U00030000\U00030001", "\U0002b740\U0002ceb0"])
 def test_rare_ideographs_of_every_plane_are_found(rare: str):
-    assert terms_of(f"他叫{rare}。")[2] == rare
+    assert search_terms(f"他叫{rare}。")[2] == rare
 
 
 def test_spellings_that_mean_the_same_are_one():
-    assert terms_of("ＡＢＣ ﾊﾝｶｸ 豈\uf900") == terms_of("abc ハンカク 豈豈")
+    assert search_terms("ＡＢＣ ﾊﾝｶｸ 豈\uf900") == search_terms("abc ハンカク 豈豈")
 
 
 @pytest.mark.parametrize("text", ["สวัสดี", "ខ្មែរ", "မြန်မာ", "한국어", "ひらがな"])
 def test_scripts_without_spaces_have_bigrams(text: str):
-    assert all(len(term) <= 2 and not is_word(term) for term in terms_of(text))
+    assert all(len(term) <= 2 and not is_word(term) for term in search_terms(text))
 
 
 def test_marks_do_not_tear_words():
-    assert terms_of("हिन्दी שָׁלוֹם") == ["हिन्दी", fold("שָׁלוֹם")]
+    assert search_terms("हिन्दी שָׁלוֹם") == ["हिन्दी", fold("שָׁלוֹם")]
 
 
 def test_a_word_without_end_is_cut():
-    assert [len(term) for term in terms_of("a" * 1000)] == [64]
+    assert [len(term) for term in search_terms("a" * 1000)] == [64]
 
 
 def test_a_single_character_is_distinguished_from_a_letter():
@@ -128,12 +128,12 @@ def test_a_single_character_is_distinguished_from_a_letter():
 )
 def test_a_text_has_its_terms_and_no_parts_of_words(term: str, text: str, *, stands: bool):
     assert contains_term(text, term) is stands
-    assert (term in terms_of(text)) is stands
+    assert (term in search_terms(text)) is stands
 
 
 @given(st.text())
 def test_terms_hold_nothing_that_the_index_would_tear(text: str):
-    for term in terms_of(text):
+    for term in search_terms(text):
         assert term
         assert not any(c.isascii() and not c.isalnum() for c in term)
         assert not any("\ue000" <= c <= "\uf8ff" for c in term)
@@ -206,7 +206,7 @@ RIVER = "船过了三道湾，水声忽然大起来，她把灯举高，照见�
 
 
 def fingerprint(text: str) -> bytes:
-    return sketch(terms_of(text))
+    return sketch(search_terms(text))
 
 
 def test_the_same_text_is_recognised():

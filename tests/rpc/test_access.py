@@ -189,7 +189,7 @@ def ignore(_: bytes) -> None:
     pass
 
 
-TURN_SECONDS = 0.01
+READ_SECONDS = 0.01
 
 
 class Text(Params):
@@ -355,7 +355,7 @@ class Reader:
 async def test_a_page_that_sends_no_more_of_its_message_is_ended() -> None:
     stalled, waiting = Reader(), Reader()
     async with anyio.create_task_group() as tasks:
-        memory = PageMemory(tasks, TURN_SECONDS)
+        memory = PageMemory(tasks, READ_SECONDS)
         memory.may_read_on(stalled)
         memory.may_read_on(waiting)
         with anyio.fail_after(PATIENCE):

@@ -15,7 +15,7 @@ from creonowd.sources.characters import (
     MentionedSource,
     ProjectEntities,
     characters,
-    describe,
+    read_entity,
 )
 from creonowd.threads import SharedReads
 from creonowd.workspace.creonow_tree import Folder, ReadPlace, Tree, make_tree
@@ -120,7 +120,7 @@ def test_what_makes_no_sense_is_left_out(front_matter: str) -> None:
 def test_an_entity_is_known_by_what_its_file_calls_it(
     path: str, text: str, names: tuple[str, ...]
 ) -> None:
-    assert describe(path, text) == Entity(names=names)
+    assert read_entity(path, text) == Entity(names=names)
 
 
 def test_those_that_are_injected_when_mentioned_are_retrieved_text() -> None:
@@ -141,9 +141,9 @@ def test_those_that_are_injected_when_mentioned_are_retrieved_text() -> None:
 
 
 def test_an_entity_is_described_by_its_file() -> None:
-    assert describe("x/老陈.md", "木匠") == Entity(names=("老陈",))
-    assert describe("x/a.json", "[1]") == Entity(names=("a",))
-    described = describe("x/a.json", '{"inject":"mentioned","name":"老陈"}')
+    assert read_entity("x/老陈.md", "木匠") == Entity(names=("老陈",))
+    assert read_entity("x/a.json", "[1]") == Entity(names=("a",))
+    described = read_entity("x/a.json", '{"inject":"mentioned","name":"老陈"}')
     assert described == Entity(names=("老陈",), inject=Inject.MENTIONED)
 
 

@@ -14,7 +14,7 @@ from creonowd.context.plan import Document
 from creonowd.context.source import SourceQuery
 from creonowd.errors import Language
 from creonowd.sources.document import (
-    NEAR,
+    HEADINGS_SHOWN,
     HeadingsSource,
     LocatedDocument,
     Position,
@@ -181,8 +181,8 @@ def test_of_a_long_novel_only_what_is_near_is_shown() -> None:
 
     lines = outline(document_at(text, text.index("第250章"))).split("\n")
 
-    assert len(lines) == 2 * NEAR + 1
-    assert lines[NEAR] == "→ 第250章"
+    assert len(lines) == 2 * HEADINGS_SHOWN + 1
+    assert lines[HEADINGS_SHOWN] == "→ 第250章"
 
 
 def test_a_selection_counts_from_its_beginning() -> None:

@@ -17,7 +17,7 @@ from creonowd.sources.summaries import (
     SummaryStore,
     extract,
 )
-from creonowd.sources.synopsis import ChapterSummaries, describe
+from creonowd.sources.synopsis import ChapterSummaries, read_document
 from creonowd.workspace.creonow_tree import Tree
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project
@@ -41,7 +41,7 @@ def summarise(root: Path, kept: ExtractStore, text: str = CHAPTER) -> ChapterSum
     clock = SystemClock()
     summaries = ChapterSummaries(SummaryStore(Tree(clock), clock), Documents(clock), kept)
     project = Project(project_id=PROJECT, name="石头记", root=root)
-    return summaries.extract(project, describe("一.md", text), {}, NAMES)
+    return summaries.extract(project, read_document("一.md", text), {}, NAMES)
 
 
 def test_an_extract_is_there_after_a_restart_without_its_chapter(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ async def test_only_the_last_runs_are_kept_and_accepted_ones_for_longer(tmp_path
 
     for known in (runs, Runs(tmp_path)):
         kept = await known.recent("prj_1", "a")
-        accepted = await known.accepted("prj_1", "a")
+        accepted = await known.accepted_runs("prj_1", "a")
 
         assert [record.at_ms for record in accepted] == list(range(20, 30))
         assert [record.at_ms for record in kept] == [*range(20, 30), *range(80, 100)]
@@ -72,14 +72,14 @@ async def test_a_run_is_pending_until_it_is_decided_on(tmp_path: Path) -> None:
     await runs.record("prj_1", "a", run(1))
     await runs.record("prj_1", "b", run(2))
 
-    before = await runs.accepted("prj_1", "a")
+    before = await runs.accepted_runs("prj_1", "a")
     decided = await runs.decide("prj_1", "run_1", RunStatus.ACCEPTED, 7)
 
     assert before == ()
     assert decided == ("a", replace(run(1, 1), status=RunStatus.ACCEPTED, decided_at_ms=7))
     for known in (runs, Runs(tmp_path)):
-        assert await known.accepted("prj_1", "a") == (decided.run,)
-        assert await known.accepted("prj_1", "b") == ()
+        assert await known.accepted_runs("prj_1", "a") == (decided.run,)
+        assert await known.accepted_runs("prj_1", "b") == ()
 
 
 async def test_the_same_decision_again_writes_nothing(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ async def test_what_was_really_accepted_replaces_the_output(tmp_path: Path) -> N
     for run_id in ("run_1", "run_2"):
         await runs.decide("prj_1", run_id, RunStatus.ACCEPTED, 7, AcceptedText("半", 1))
 
-    assert [record.summary for record in await Runs(tmp_path).accepted("prj_1", "a")] == [
+    assert [record.summary for record in await Runs(tmp_path).accepted_runs("prj_1", "a")] == [
         replace(summary, excerpt="半", characters=1),
         RunSummary(excerpt="半", characters=1),
     ]
@@ -132,7 +132,7 @@ async def test_a_run_is_found_in_its_file_after_a_restart(tmp_path: Path) -> Non
     decided = await Runs(tmp_path).decide("prj_1", "run_2", RunStatus.ACCEPTED, 9)
 
     assert decided.document_id == "2.md"
-    assert await Runs(tmp_path).accepted("prj_2", "2.md") == ()
+    assert await Runs(tmp_path).accepted_runs("prj_2", "2.md") == ()
 
 
 async def test_of_two_runs_with_one_id_the_latest_is_decided_on(tmp_path: Path) -> None:
@@ -143,9 +143,9 @@ async def test_of_two_runs_with_one_id_the_latest_is_decided_on(tmp_path: Path) 
     for known in (runs, Runs(tmp_path)):
         await known.decide("prj_1", "mine", RunStatus.ACCEPTED, 9)
 
-    (accepted,) = await Runs(tmp_path).accepted("prj_1", "b")
+    (accepted,) = await Runs(tmp_path).accepted_runs("prj_1", "b")
     assert accepted.at_ms == 2
-    assert await Runs(tmp_path).accepted("prj_1", "a") == ()
+    assert await Runs(tmp_path).accepted_runs("prj_1", "a") == ()
 
 
 @pytest.mark.parametrize("run_id", ["run_2", "run", 'run_1"', "../x", ""])
@@ -168,11 +168,11 @@ async def test_a_run_of_an_old_file_counts_as_not_accepted(tmp_path: Path) -> No
     old = path.read_bytes().replace(b'"version":2', b'"version":1')
     path.write_bytes(old.replace(b',"status":"pending","decidedAtMs":null', b""))
 
-    assert await Runs(tmp_path).accepted("prj_1", "a") == ()
+    assert await Runs(tmp_path).accepted_runs("prj_1", "a") == ()
     await Runs(tmp_path).decide("prj_1", "run_1", RunStatus.ACCEPTED, 7)
 
     assert path.read_bytes().startswith(b'{"version":2,')
-    (accepted,) = await Runs(tmp_path).accepted("prj_1", "a")
+    (accepted,) = await Runs(tmp_path).accepted_runs("prj_1", "a")
     assert accepted.summary == "第1次"
 
 
@@ -232,7 +232,7 @@ async def test_runs_and_decisions_at_once_are_all_kept(tmp_path: Path) -> None:
             tasks.start_soon(runs.decide, "prj_1", f"run_{number}", RunStatus.ACCEPTED, 1)
 
     restarted = Runs(tmp_path)
-    assert {one.at_ms for one in await restarted.accepted("prj_1", "a")} == set(range(10))
+    assert {one.at_ms for one in await restarted.accepted_runs("prj_1", "a")} == set(range(10))
     assert {one.at_ms for one in await restarted.recent("prj_1", "a")} == set(range(20))
 
 
