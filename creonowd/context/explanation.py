@@ -83,7 +83,7 @@ class RemedyKind(StrEnum):
     SET_INJECT = "set_inject"
     """Set `inject` of the file `path`."""
     FIX_FILE = "fix_file"
-    """Mend the file `path` at `line`."""
+    """Fix the file `path` at `line`."""
     CHANGE_SKILL = "change_skill"
     """Use a skill that asks for `need`; no skill at all asks for everything."""
     WIDEN_WINDOW = "widen_window"

@@ -583,7 +583,7 @@ def _refuse_foreign(project_id: str, source: Source, projects: frozenset[str | N
     if not projects <= {None, project_id}:
         raise DaemonError(
             ErrorCode.CONTEXT_SCOPE_VIOLATION,
-            f"The source {source.name} gave text of another project; mend that source.",
+            f"The source {source.name} gave text of another project; fix that source.",
             source=source.name,
             layer=source.layer,
         )

@@ -1,6 +1,6 @@
 """Labels that are spaced out, hyphenated or broken by markup: `P A S S W O R D`, `pass-⏎word`, 【密　码】.
 
-A passage with such a label is mended and read by the rules for whole labels.
+A passage with such a label is repaired and read by the rules for whole labels.
 """
 
 import re
@@ -67,7 +67,7 @@ def _anchors() -> Iterator[str]:
         )
 
 
-class _Mender:
+class _LabelRepairer:
     """Finds the secrets behind broken labels with the rules for whole ones."""
 
     def __init__(self, rules: Sequence[RedactionRule]) -> None:
@@ -95,14 +95,14 @@ class _Mender:
             length += broken.start() - done + len(word)
             done = broken.end()
             moves.append((length, first + done - length))
-        mended = "".join(pieces) + passage[done:]
-        return tuple(_moved(moves, scan(self._scanner, mended), label.end()))
+        repaired = "".join(pieces) + passage[done:]
+        return tuple(_moved(moves, scan(self._scanner, repaired), label.end()))
 
 
 def _moved(
     moves: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int, int]], label_end: int
 ) -> Iterator[MatchSpan]:
-    """Yield where the spans of the mended passage lie in the text, behind the first label."""
+    """Yield where the spans of the repaired passage lie in the text, behind the first label."""
     for start, end, _ in spans:
         shift = next((move for at, move in reversed(moves) if at <= start), None)
         if shift is not None and start + shift >= label_end:
@@ -116,6 +116,6 @@ def broken_label_rule(rules: Sequence[RedactionRule]) -> RedactionRule:
         "labelled_password",
         tuple(dict.fromkeys(map(str.lower, _anchors()))),
         rf"(?i:{words})[^\n]{{0,240}}(?:\r?\n[^\n]{{0,120}}){{0,3}}",
-        _Mender(rules),
+        _LabelRepairer(rules),
         bounded=False,
     )

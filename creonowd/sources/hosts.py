@@ -417,7 +417,7 @@ def _refuse_foreign(raw: msgspec.Raw, offer: Offer, project_id: str) -> None:
     if isinstance(found, str) and found != project_id:
         raise DaemonError(
             ErrorCode.CONTEXT_SCOPE_VIOLATION,
-            f"The source {offer.name} gave text of another project; mend that source.",
+            f"The source {offer.name} gave text of another project; fix that source.",
             source=offer.name,
             layer=offer.layer,
         )

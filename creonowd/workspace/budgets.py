@@ -121,9 +121,9 @@ class Budgets:
         try:
             return self._current(name)
         except stored_files.DamagedFileError:
-            return self._mend(name)
+            return self._repair(name)
 
-    def _mend(self, name: str) -> Budget:
+    def _repair(self, name: str) -> Budget:
         try:
             with self._write_lock():
                 return self._current(name, set_damaged_aside=True)

@@ -478,7 +478,7 @@ def _folder(root: Path) -> LinkedFolder:
 def _damaged_file(path: str) -> DaemonError:
     return DaemonError(
         ErrorCode.IO_ERROR,
-        "The conversation's file is damaged; mend or delete it.",
+        "The conversation's file is damaged; fix or delete it.",
         path=path,
         reason="invalid_format",
     )

@@ -279,7 +279,7 @@ def _broken_at(problem: str, line: int, column: int) -> DaemonError:
     return invalid(
         Wording(
             f"{PATH} is broken at line {line}, column {column}: {problem.rstrip('.')}."
-            " Mend it by hand.",
+            " Fix it by hand.",
             f"{PATH} 第 {line} 行第 {column} 列有误，请手工修正。",
         ),
         path=PATH,

@@ -117,7 +117,7 @@ def read_prices(user_data: Path) -> PriceList:
     except stored_files.DamagedFileError:
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT,
-            "prices.json cannot be understood; mend it, or delete it to use the packaged prices.",
+            "prices.json cannot be understood; fix it, or delete it to use the packaged prices.",
             file=PRICES_FILE,
         ) from None
 

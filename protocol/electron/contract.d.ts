@@ -3320,7 +3320,7 @@ export interface Remedy {
 export type RemedyKind =
   /** Use a skill that asks for `need`; no skill at all asks for everything. */
   | "change_skill"
-  /** Mend the file `path` at `line`. */
+  /** Fix the file `path` at `line`. */
   | "fix_file"
   /** Stop ignoring the file `path`: take out or change `line` of `ignoreFile`. */
   | "include_file"
