@@ -15,7 +15,6 @@ from creonowd.redaction import (
     labels,
     layouts,
     mentions,
-    pair_labels,
     passwords,
     personal,
     recovery_phrases,
@@ -23,13 +22,12 @@ from creonowd.redaction import (
     statements,
     vendor_keys,
 )
-from creonowd.redaction.broken_labels import broken_label_rule
 from creonowd.redaction.personal import home_rules, secret_rules
 from creonowd.redaction.rules import RedactionRule
 
 _LABEL_RULES = (
     *labels.RULES,
-    *pair_labels.RULES,
+    *labels.PAIR_RULES,
     *chinese_passwords.RULES,
     *passwords.RULES,
     *fields.RULES,
@@ -47,7 +45,7 @@ RULES = (
     *labels.RULES,
     *commands.RULES,
     *statements.RULES,
-    *pair_labels.RULES,
+    *labels.PAIR_RULES,
     *chinese_passwords.RULES,
     *passwords.RULES,
     *fields.RULES,
@@ -56,7 +54,7 @@ RULES = (
     *entries.RULES,
     *mentions.RULES,
     *spelling_remarks.RULES,
-    broken_label_rule(_LABEL_RULES),
+    labels.broken_label_rule(_LABEL_RULES),
     *absolute_paths.RULES,
 )
 

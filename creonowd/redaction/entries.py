@@ -11,7 +11,7 @@ from enum import IntEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from creonowd.redaction.pair_labels import password_of_pair
+from creonowd.redaction.labels import password_of_pair
 from creonowd.redaction.rules import NOTHING, PLACEHOLDER, MatchSpan, RedactionRule
 from creonowd.redaction.secret_names import (
     FOREIGN_NAMES,

@@ -8,7 +8,7 @@ quoted as any language or format quotes; in exchange the value must look like a 
 import re
 from collections.abc import Sequence
 
-from creonowd.redaction.pair_labels import password_of_pair
+from creonowd.redaction.labels import password_of_pair
 from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule
 from creonowd.redaction.secret_names import (
     CHINESE_NAMES,

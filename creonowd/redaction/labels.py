@@ -1,23 +1,42 @@
 """Secrets after a name: `password=…`, `api_key: …`, `密码：…`, `--token …`, `?sig=…`.
 
 First the names, then the patterns that join a name and its value, then the judges; `shape` says
-what a value looks like.
+what a value looks like. Then labels of a user and a password together, of whose values only the
+second is secret (`login/password: bob / …`), and labels that are spaced out, hyphenated or broken by
+markup (`P A S S W O R D`, `pass-⏎word`, 【密　码】): such a passage is repaired and read by the rules
+for whole labels.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 
-from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule
+from creonowd.redaction.rules import (
+    NOTHING,
+    PLACEHOLDER,
+    MatchSpan,
+    RedactionRule,
+    Scanner,
+    make_scanner,
+    scan,
+)
 from creonowd.redaction.secret_names import CHINESE_NAMES, LONGEST_NAME, Strength, strength_of
 from creonowd.redaction.shape import (
+    Oddity,
+    has_digit_and_letter,
     has_mixture,
+    has_sign,
+    is_blank,
     is_gibberish,
+    is_latin,
     is_passphrase,
     is_plain_value,
     is_random,
     is_secret,
     is_stand_in,
     is_words,
+    oddity,
+    unaccented,
 )
 
 ENGLISH_NAMES = (
@@ -300,3 +319,178 @@ RULES = (
         _access_key,
     ),
 )
+
+
+_USER_NAME = (
+    r"(?:user(?:[ _-]?name|[ _-]?id)?|login|account|e-?mail|benutzer(?:name)?|konto|identifiants?|utilisateur|compte|usuario|cuenta|correo|utente"
+    r"|usuário|conta|gebruiker(?:snaam)?|użytkownik|логин|юзер|id)"
+)
+_EASTERN_USER_NAME = (
+    "(?:用户名?|用戶名?|[账帐帳賬][号號户戶]|登录名|ユーザー名?|アカウント|아이디|계정|id)"
+)
+_USER_AND = re.compile(
+    rf"(?:{_USER_NAME}[ ]?(?:/|&|\+|、|,|，|·|[ ](?:and|und|et|y|e|en|i|и)[ ])|{_EASTERN_USER_NAME}[ ]?(?:/|&|\+|、|，|或|与|與|和|及|と|및|와|과)?)"
+    r"[ ]?(?:the |la |le |das |el |o )?\Z",
+    re.IGNORECASE,
+)
+_VALUE_SIGN = "[!-.0-~\u00c0-\u024f\u0400-\u04ff]"
+_USER_AND_PASSWORD = re.compile(
+    r"[\"'“`(]?[\w.@+-]{1,64}[\"'”`]?(?:[ ]{0,2}(?:[/,;|:·，、；→+]|->|—|–)[ ]{0,2}|[ ]{1,8}|\t)[\"'“`]?"
+    rf"(?P<value>{_VALUE_SIGN}{{3,64}}?)(?=[\"'”`)）.,;]{{0,3}}(?:\s|\Z|[，。；]))"
+)
+
+
+def password_of_pair(head: str, text: str, place: int) -> MatchSpan | None:
+    """Return where the password of a pair is, if `head` ends in the name of a user and values are at `place`.
+
+    It may be redacted already.
+    """
+    if _USER_AND.search(head) is None:
+        return None
+    pair = _USER_AND_PASSWORD.match(text, place)
+    if pair is None or is_blank(pair["value"]):
+        return None
+    value = pair["value"]
+    is_taken = (
+        not is_latin(value) or value == PLACEHOLDER or is_plain_value(unaccented(value), code=False)
+    )
+    return pair.span("value") if is_taken else None
+
+
+_ACCOUNT_NAMES = (
+    "账号 ", "帐号 ", "账户 ", "用户 ", "管理员 ", "賬號 ", "帳號 ", "user ", "account ", "login ", "konto ", "benutzer ", "compte ", "utilisateur ", "usuario ", "cuenta ", "utente ",
+    "usuário ", "conta ", "gebruiker ", "логин ", "アカウント ", "ユーザー ", "계정 ", "아이디 ",
+)  # fmt: skip
+
+
+def _pair_of_account(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take X of `account dba:X`, if it cannot be a word."""
+    value = trim_bare(match[1], in_query=False).rstrip("!?,;")
+    is_odd = oddity(value) >= Oddity.ODD or (has_digit_and_letter(value) and has_sign(value))
+    is_taken = is_odd and is_plain_value(value)
+    return ((match.start(1), match.start(1) + len(value)),) if is_taken else NOTHING
+
+
+PAIR_RULES = (
+    RedactionRule(
+        "credential_pair",
+        _ACCOUNT_NAMES,
+        r"(?iu:[^\s:]{2,12}) [\w.-]{2,32}(?:[:：]|[ ]?[/／][ ]?)(?=[^\s]{5})([!-.0-~]{5,64}+)",
+        _pair_of_account,
+        bounded=False,
+    ),
+)
+
+
+LONGEST_HEAD_OF_LABEL = 80
+BEYOND = 240
+"""How far behind the passage the rules may look."""
+
+_SYLLABLES = (
+    "pass|word", "pass|wort", "pass|phrase", "pass|code", "passe|wort", "kenn|wort", "contra|seña", "contra|sena", "wacht|woord", "lösen|ord",
+)  # fmt: skip
+_SPACED_WORDS = (
+    "motdepasse",
+    "palavrapasse",
+    "senha",
+    "hasło",
+    "пароль",
+    "secret",
+    "token",
+    "apikey",
+    "login",
+)
+_EASTERN_WORDS = (
+    "密码", "密碼", "口令", "密钥", "密鑰", "秘钥", "令牌", "私钥", "私鑰", "提取码", "验证码", "驗證碼", "授权码", "パスワード", "暗証番号", "合言葉", "비밀번호", "비번", "암호",
+)  # fmt: skip
+_WORDS = (*(word.replace("|", "") for word in _SYLLABLES), *_SPACED_WORDS)
+_GAPS_IN_LABEL = (" ", "  ", ".", ". ", "-", " - ", "_", "*", "·", " · ", "•", "\u3000")
+_BREAKS_OF_LABEL = ("-\n", "-\r", " ", "-", "</", "<", "**", "*", "__", "_", ".", "·")
+_GAP_IN_LABEL = r"(?:[ \u3000]{1,6}|[ ]?[.·_•*-][ ]?|\*\*|__|</?[a-z]{1,6}>|-\r?\n[ \t>]{0,8}|)"
+_LABEL = re.compile(
+    "|".join(
+        rf"{'(?<![a-z])' if word.isascii() else ''}{_GAP_IN_LABEL.join(map(re.escape, word))}"
+        for word in (*_WORDS, *_EASTERN_WORDS)
+    ),
+    re.IGNORECASE,
+)
+_REST_OF_WORD = re.compile(r"\S{0,160}")
+_NO_LETTER = re.compile(r"</?[a-z]{1,6}>|[^\w]|_", re.IGNORECASE)
+
+
+def _anchors() -> Iterator[str]:
+    for word in _WORDS:
+        yield from (gap.join(word[:4]) for gap in _GAPS_IN_LABEL)
+        yield from (f"{word[0]}{mark}{word[1:4]}" for mark in ("**", "*", "</", "__"))
+    for word in _SYLLABLES:
+        first, second = word.split("|")[:2]
+        yield from (
+            first + sign + (second[:2] if sign.isprintable() and sign[0] != "<" else "")
+            for sign in _BREAKS_OF_LABEL
+        )
+    for sign in _EASTERN_WORDS:
+        yield from (sign[:2] + gap + sign[2] for gap in _GAPS_IN_LABEL if len(sign) > 2)
+        yield from (
+            sign[0] + gap + sign[1]
+            for gap in (
+                *_GAPS_IN_LABEL,
+                *(" " * width for width in range(3, 7)),
+                *("\u3000" * width for width in (2, 3, 4)),
+            )
+        )
+
+
+class _LabelRepairer:
+    """Finds the secrets behind broken labels with the rules for whole ones."""
+
+    def __init__(self, rules: Sequence[RedactionRule]) -> None:
+        self._rules = rules
+
+    @cached_property
+    def _scanner(self) -> Scanner:
+        return make_scanner(self._rules)
+
+    def __call__(self, match: "re.Match[str]") -> Sequence[MatchSpan]:
+        text, begin = match.string, match.start()
+        label = _LABEL.match(text, begin)
+        if label is None or label[0].isalpha():
+            return NOTHING
+        first = text.rfind("\n", max(0, begin - LONGEST_HEAD_OF_LABEL), begin) + 1
+        first = max(first, begin - LONGEST_HEAD_OF_LABEL)
+        last = _REST_OF_WORD.match(text, min(len(text), match.end() + BEYOND))
+        passage = text[first : last.end() if last else len(text)]
+        pieces: list[str] = []
+        moves: list[tuple[int, int]] = []
+        done = length = 0
+        for broken in _LABEL.finditer(passage):
+            word = _NO_LETTER.sub("", broken[0])
+            pieces += (passage[done : broken.start()], word)
+            length += broken.start() - done + len(word)
+            done = broken.end()
+            moves.append((length, first + done - length))
+        repaired = "".join(pieces) + passage[done:]
+        return tuple(_moved(moves, scan(self._scanner, repaired), label.end()))
+
+
+def _moved(
+    moves: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int, int]], label_end: int
+) -> Iterator[MatchSpan]:
+    """Yield where the spans of the repaired passage lie in the text, behind the first label."""
+    for start, end, _ in spans:
+        shift = next((move for at, move in reversed(moves) if at <= start), None)
+        if shift is not None and start + shift >= label_end:
+            yield start + shift, end + shift
+
+
+def broken_label_rule(rules: Sequence[RedactionRule]) -> RedactionRule:
+    """Write the rule that reads broken labels as the given rules read whole ones."""
+    words = "|".join(
+        _GAP_IN_LABEL.join(map(re.escape, word)) for word in (*_WORDS, *_EASTERN_WORDS)
+    )
+    return RedactionRule(
+        "labelled_password",
+        tuple(dict.fromkeys(map(str.lower, _anchors()))),
+        rf"(?i:{words})[^\n]{{0,240}}(?:\r?\n[^\n]{{0,120}}){{0,3}}",
+        _LabelRepairer(rules),
+        bounded=False,
+    )

@@ -8,8 +8,7 @@ import re
 import string
 from collections.abc import Sequence
 
-from creonowd.redaction.labels import trim_bare
-from creonowd.redaction.pair_labels import password_of_pair
+from creonowd.redaction.labels import password_of_pair, trim_bare
 from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule
 from creonowd.redaction.secret_names import (
     FOREIGN_NAMES,
