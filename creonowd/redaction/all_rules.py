@@ -7,7 +7,6 @@ from creonowd.redaction import (
     absolute_paths,
     access_codes,
     bare_keys,
-    chinese_passwords,
     commands,
     entries,
     fields,
@@ -28,7 +27,6 @@ from creonowd.redaction.rules import RedactionRule
 _LABEL_RULES = (
     *labels.RULES,
     *labels.PAIR_RULES,
-    *chinese_passwords.RULES,
     *passwords.RULES,
     *fields.RULES,
     *access_codes.RULES,
@@ -46,7 +44,6 @@ RULES = (
     *commands.RULES,
     *statements.RULES,
     *labels.PAIR_RULES,
-    *chinese_passwords.RULES,
     *passwords.RULES,
     *fields.RULES,
     *access_codes.RULES,

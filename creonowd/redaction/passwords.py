@@ -2,6 +2,8 @@
 
 `labels` finds values that look like secrets behind any name of one. Here the name leaves no doubt,
 so that the value may be `sunshine` or `4821`; in exchange it must stand where only a value can.
+Below are forms that only Chinese, and in part Korean and Russian, notes have: a short label, letters
+of two scripts, counted signs, agreed words.
 """
 
 import re
@@ -24,8 +26,10 @@ from creonowd.redaction.shape import (
     has_digit_and_letter,
     has_sign,
     is_common_value,
+    is_latin,
     is_numbered_word,
     is_plain_value,
+    is_stand_in,
     names_a_secret,
     word_set,
 )
@@ -74,7 +78,7 @@ _ENDS = re.compile(
     r"[\"'`*]{0,3}(?:[ \t]{0,4}(?:\r?\n|\Z)|[ \t]{2}|[,，。；;)）】」』”|&<、]|[.!](?:\s|\Z)"
     r"|[ \t]+(?:[#/(（<|;]|//|[A-Za-z][\w.-]{0,47}[:：=]|https?:|[^\x00-\x7f])|[^\x00-\x7f])"
 )
-COUNTS = re.compile(
+_COUNTS = re.compile(
     r"[ ]?(?:[-–~至到][ ]?\d|[位个個字次元年月日号號章层層分秒天%]|文字|桁|자리|자\b|characters|chars|digits|letters"
     r"|times|attempts|tries|minutes|days|bits?\b)"
 )
@@ -101,7 +105,7 @@ _HAN_COMPOUNDS = (
     "后台", "登录", "开机", "锁屏", "相册", "文件", "压缩", "연결", "압축 ", "압축파일 ", "파일 ", "와이파이 ",
 )  # fmt: skip
 """What stands before 密码 in labels of real systems."""
-HAN_BLANK = re.compile(
+_HAN_BLANK = re.compile(
     r"[见看问找向请請無无未没沒不同略已忘]|如[下上]|另行|私信|评论|評論|群里|群公告|后缀|为空|默认|初始|错误|錯誤|重置|管理|设置|修改|提示|保密|公众号|关注|回复|正确|本人|生日|和.*一样|없|동일|참조|문의|공지|댓글|쪽지|아래|위와|변경|분실"
 )
 _PHRASE_BEFORE = re.compile(
@@ -262,7 +266,7 @@ def _is_behind_colon(match: "re.Match[str]", kind: str, value: str, head: str) -
     text, last = match.string, match.start(kind) + len(value)
     if value.strip("#*").isdigit():
         is_year = _YEAR.match(value) is not None and _PLAIN_WORD_BEFORE.search(head) is not None
-        return len(value) <= 20 and not is_year and not COUNTS.match(text, last)
+        return len(value) <= 20 and not is_year and not _COUNTS.match(text, last)
     in_shell = match["assign"] == "=" and (match["name"].isupper() or _is_flag(head))
     is_alone = in_shell or _ENDS.match(text, last) is not None
     is_chain = head.endswith("_") and value.count("-") >= WORDS_OF_A_CHAIN - 1
@@ -321,7 +325,7 @@ def _is_stated(match: "re.Match[str]", value: str, last: int) -> bool:
     if not is_plain_value(value, code=code) or _DOUBT.match(match.string, last):
         return False
     if value.isdigit():
-        return 4 <= len(value) <= 12 and not COUNTS.match(match.string, last)
+        return 4 <= len(value) <= 12 and not _COUNTS.match(match.string, last)
     if _CHAIN.match(value) and not names_a_secret(value):
         return True
     words = value.split()
@@ -343,7 +347,7 @@ def _stands_apart(match: "re.Match[str]", kind: str, value: str, head: str) -> b
         return False
     last = match.start(kind) + len(value)
     if value.isdigit():
-        return match["name"].lower() == "passcode" and not COUNTS.match(match.string, last)
+        return match["name"].lower() == "passcode" and not _COUNTS.match(match.string, last)
     if has_digit_and_letter(value) or (has_sign(value) and len(value) >= 6):
         return True
     return not names_a_secret(value) and _stands_for_value(match, kind, value, head)
@@ -442,14 +446,14 @@ def _han(match: "re.Match[str]") -> Sequence[MatchSpan]:
         in_row = "|" in (match["assign"] or "") and _OTHER_CELL.search(
             text, max(0, match.start() - LONGEST_LINE_HEAD), match.start()
         )
-        taken = not in_row and fewest <= len(value) <= 20 and not COUNTS.match(text, last)
+        taken = not in_row and fewest <= len(value) <= 20 and not _COUNTS.match(text, last)
     elif (
         has_digit_and_letter(value)
         or is_numbered_word(value)
         or _JOINED_NUMBER.match(value)
         or (has_sign(value) and len(value) >= 5)
     ):
-        taken = not COUNTS.match(text, last)
+        taken = not _COUNTS.match(text, last)
     else:
         chain = "-" in value.strip("-") or value.strip("_").count("_") > 1
         is_cell = "|" in (match["assign"] or "")
@@ -470,7 +474,7 @@ def _han_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
     is_compound = head.endswith(_HAN_COMPOUNDS)
     if text.startswith(("(全拼", "（全拼", "(拼音", "（拼音"), match.end()):
         return NOTHING
-    if HAN_BLANK.search(value) or _DOUBT.match(text, match.end()):
+    if _HAN_BLANK.search(value) or _DOUBT.match(text, match.end()):
         return NOTHING
     has_mark = not value.isalpha()
     if match["is"] is not None and not is_compound:
@@ -481,7 +485,7 @@ def _han_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 
 def _number_after_colon(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    return NOTHING if COUNTS.match(match.string, match.end(1)) else (match.span(1),)
+    return NOTHING if _COUNTS.match(match.string, match.end(1)) else (match.span(1),)
 
 
 def _is_han_word(text: str, kind: str, value: str, last: int) -> bool:
@@ -553,7 +557,7 @@ _USER_BEFORE = re.compile(r"(?<![\w/])u(?:ser|n)?[:=][ ]?[\w.@+-]{1,64}\s{0,12}\
 _PAIR_BEFORE = re.compile(r"(?<![\w/])[\w.@+-]{1,64}[ ]?[/:][ ]?([!-~]{4,64})[ \t]{0,4}[(（]\Z")
 
 
-RULES = (
+_PASSWORD_RULES = (
     RedactionRule(
         "labelled_password",
         ENGLISH_LABELS,
@@ -690,3 +694,113 @@ RULES = (
         bounded=False,
     ),
 )
+
+
+_AGREED = ("设的", "設的", "约定的", "約定的", "定的", "说好的", "對的", "对的", "用的", "留的")
+
+
+def _mixed_letters(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take a value of Chinese or Korean letters and others, as no sentence has them: `文库2024pg`."""
+    value = re.split(r"[,;](?=[^\x00-\x7f])", match["value"])[0].rstrip(",;.")
+    if match["verb"] and not re.search("[!-~]\\Z", value):
+        return NOTHING
+    odd = re.search(r"[0-9]", value) and re.search("[A-Za-z_@#$%&*!+-]", value)
+    if not odd and match["setting"] is None:
+        return NOTHING
+    is_count = value[0].isdigit() and _COUNTS.search(value) is not None
+    if is_latin(value) or is_count or not re.search("[0-9A-Za-z@#$%&*!_+-]", value):
+        return NOTHING
+    is_other = _HAN_BLANK.match(value) or is_stand_in(value)
+    first = match.start("value")
+    return NOTHING if is_other else ((first, first + len(value)),)
+
+
+def _short_label(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the value of a mere 密:, where no other Han letter stands before it."""
+    before = match.string[max(0, match.start() - 1) : match.start()]
+    is_label = not before or before in " \t\n，,；;、/|　"
+    value = trim_bare(match[1], in_query=False)
+    is_taken = (
+        is_label
+        and is_plain_value(value)
+        and (value.isdigit() or has_digit_and_letter(value) or has_sign(value))
+    )
+    return ((match.start(1), match.start(1) + len(value)),) if is_taken else NOTHING
+
+
+def _kept_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take Han words of which it is said that nobody else may hear them: 密码是…，别告诉外人."""
+    return NOTHING if _HAN_BLANK.search(match[1]) or "的" in match[1] else (match.span(1),)
+
+
+def _counted_signs(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take a password of which it is said what it repeats: 六个八, 八个8加haitang."""
+    return (match.span(1),)
+
+
+def _agreed_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take quoted words of which it is said that somebody chose them: 我们设的口令是“…”."""
+    is_agreed = match.string.endswith(_AGREED, max(0, match.start() - 8), match.start())
+    return (match.span(1),) if is_agreed else NOTHING
+
+
+_CHINESE_RULES = (
+    RedactionRule(
+        "labelled_password",
+        (
+            "password",
+            "passwd",
+            "passphrase",
+            "_pass",
+            "pwd",
+            "密码",
+            "密碼",
+            "口令",
+            "密钥",
+            "密鑰",
+            "パスワード",
+            "비밀번호",
+            "비번",
+            "암호",
+            "пароль",
+        ),
+        r"(?:(?P<setting>(?iu:password|passwd|passphrase|pass|pwd|비밀번호|密码|密碼|口令)=)|(?iu:password|passwd|passphrase|_pass|pwd|密[码碼钥鑰]|口令|パスワード|비밀번호|비번|암호|пароль)"
+        r"(?:[ \t]?[:：=→][ \t]{0,2}|(?P<verb>(?:是|为|為|改成|改为|换成)[ ]?)))[\"'“「]?(?=[!-~]{0,24}[\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3])"
+        r"(?P<value>[!-~\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3]{4,32}?)(?=[\"'”」]?(?:[\s，。；、（(]|\Z))",
+        _mixed_letters,
+        bounded=False,
+        names=True,
+    ),
+    RedactionRule(
+        "labelled_password",
+        ("密码", "密碼", "口令"),
+        r"(?:密[码碼]|口令)(?:就?是|为|[:：])?[ ]?((?:[一二两三四五六七八1-8]个[0-9零一二三四五六七八九a-zA-Z](?:加|和|再加)?){1,4}(?:[!-~]{1,24})?)(?=[\s，。；！（(]|\Z)",
+        _counted_signs,
+        bounded=False,
+        names=True,
+    ),
+    RedactionRule(
+        "labelled_password",
+        ("密:", "密：", " 码:", " 码："),
+        r"(?:密|[ ]码)[:：][ ]?([!-~]{4,64}+)",
+        _short_label,
+        bounded=False,
+    ),
+    RedactionRule(
+        "labelled_password",
+        ("密码是", "密碼是", "口令是", "密码就是", "密码：", "密码:"),
+        r"(?:密[码碼]|口令)(?:就?是|[:：])([\u4e00-\u9fff]{3,10})[，,。！! ]{1,2}(?:请?别(?:告诉|外传|往外|跟|给|传|发)|不要(?:告诉|外传|传)|请勿(?:外传|转发)|保密|记牢|记好|千万别|全拼|汉字|中文)",
+        _kept_words,
+        bounded=False,
+        names=True,
+    ),
+    RedactionRule(
+        "labelled_password",
+        ("密码是", "密碼是", "口令是", "暗语是", "暗語是", "暗号是"),
+        r"(?:密[码碼]|口令|暗[语語号])(?:就)?是[ ]?[“「『\"]([^“”「」『』\"\n]{4,24})[”」』\"]",
+        _agreed_words,
+        bounded=False,
+    ),
+)
+
+RULES = (*_CHINESE_RULES, *_PASSWORD_RULES)
