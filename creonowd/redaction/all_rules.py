@@ -6,7 +6,6 @@ from pathlib import PurePath
 from creonowd.redaction import (
     absolute_paths,
     access_codes,
-    bare_keys,
     commands,
     entries,
     fields,
@@ -38,7 +37,6 @@ RULES = (
     *vendor_keys.RULES,
     *recovery_phrases.RULES,
     *formats.RULES,
-    *bare_keys.RULES,
     *formats.HEADER_RULES,
     *labels.RULES,
     *commands.RULES,
