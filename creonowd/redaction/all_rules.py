@@ -16,7 +16,6 @@ from creonowd.redaction import (
     passwords,
     personal,
     recovery_phrases,
-    spelling_remarks,
     statements,
     vendor_keys,
 )
@@ -48,7 +47,7 @@ RULES = (
     *layouts.RULES,
     *entries.RULES,
     *mentions.RULES,
-    *spelling_remarks.RULES,
+    *mentions.SPELLING_RULES,
     labels.broken_label_rule(_LABEL_RULES),
     *absolute_paths.RULES,
 )

@@ -1,4 +1,4 @@
-"""Who says how a thing is spelt gives away that it is typed in."""
+"""A sentence that speaks of a secret gives it away: who says how a thing is spelt, types it in."""
 
 import pytest
 
