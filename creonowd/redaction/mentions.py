@@ -12,7 +12,7 @@ import re
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from creonowd.redaction.lock_numbers import NO_NUMBER, opens_lock
+from creonowd.redaction.access_codes import NO_NUMBER, opens_lock
 from creonowd.redaction.mentioned_values import (
     LONGEST_BLOCK,
     LONGEST_GIVER,
