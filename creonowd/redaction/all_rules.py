@@ -16,7 +16,6 @@ from creonowd.redaction import (
     passwords,
     personal,
     recovery_phrases,
-    statements,
     vendor_keys,
 )
 from creonowd.redaction.personal import home_rules, secret_rules
@@ -39,7 +38,6 @@ RULES = (
     *formats.HEADER_RULES,
     *labels.RULES,
     *commands.RULES,
-    *statements.RULES,
     *labels.PAIR_RULES,
     *passwords.RULES,
     *fields.RULES,

@@ -1,4 +1,4 @@
-"""Secrets named by their place in a statement."""
+"""Secrets named by their place in a statement or a command."""
 
 from creonowd.redaction import redact
 
