@@ -34,7 +34,6 @@ RULES = (
     *vendor_keys.RULES,
     *recovery_phrases.RULES,
     *formats.RULES,
-    *formats.HEADER_RULES,
     *labels.RULES,
     *commands.RULES,
     *labels.PAIR_RULES,

@@ -1,8 +1,7 @@
 """Secrets that no label names but their place: an argument of a command or a call, a column of INSERT, an answer.
 
 The passwords that a program reads from its command line, and those in statements of code: in a query,
-a call or the answer to a prompt. `labels` and `fields` find the values of flags that name a password
-themselves.
+a call or the answer to a prompt. `labels` finds the values of flags that name a password themselves.
 """
 
 import re

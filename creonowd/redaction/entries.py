@@ -1,6 +1,6 @@
 """Entries of notes, cards and pages: a label, whatever sets it off, and a value to the end of the line or cell.
 
-`passwords` and `fields` know colons and signs of equality. Here a gap, a row of dots, a bracket, a dash,
+`passwords` and `labels` know colons and signs of equality. Here a gap, a row of dots, a bracket, a dash,
 an arrow or the tags of a page may stand between the two, and the label may say which one it is. The
 plainer the value, the clearer must be that the line is an entry and no sentence.
 """

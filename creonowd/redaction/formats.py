@@ -401,9 +401,6 @@ _KEY_RULES = (
     ),
 )
 
-RULES = (*_FORMAT_RULES, *_KEY_RULES)
-
-
 _QUOTE = r"[\"'\\]{0,4}+"
 _CREDENTIAL = r"([A-Za-z0-9+/=_.~:-]{8,4096}+)"
 _COOKIE = re.compile(r"(?<![^;\s:=\"'\\])[ \t]*([^=;\s\"']{1,64})=([^;\s\"'\\，。]{8,4096})")
@@ -488,7 +485,7 @@ def _named_cookie(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (match.span(2),) if _is_session(match[1], match[2]) else NOTHING
 
 
-HEADER_RULES = (
+_HEADER_RULES = (
     RedactionRule(
         "basic_credentials",
         ('"auth"',),
@@ -554,3 +551,5 @@ HEADER_RULES = (
         bounded=False,
     ),
 )
+
+RULES = (*_FORMAT_RULES, *_KEY_RULES, *_HEADER_RULES)
