@@ -137,8 +137,17 @@ class Viewer:
         self.wait_until(lambda: self.page.evaluate(reads))
 
     def where(self) -> dict[str, str]:
-        """The place that the address names, once it is written there."""
+        """The place that the address names, once the browser would come back to it after a reload."""
         self.page.evaluate("async () => (await import('/place.js')).writeAddress()")
+        browser: Any = self.page.context.new_cdp_session(self.page)
+
+        def is_known() -> bool:
+            history = browser.send("Page.getNavigationHistory")
+            known = history["entries"][history["currentIndex"]]["url"]
+            return bool(known == self.page.url)
+
+        self.wait_until(is_known)
+        browser.detach()
         return dict(parse_qsl(self.page.url.partition("#")[2]))
 
     def run(self) -> None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from playwright.sync_api import Dialog, WebSocketRoute, expect
 
 from e2e.viewer.page import Viewer
@@ -358,6 +359,45 @@ def test_a_reload_comes_back_to_what_was_in_view(viewer: Viewer) -> None:
         viewer.page.reload()
         expect(viewer.at("#state")).to_have_attribute("data-state", "ready")
         expect(viewer.at(f"#pane-{pane}")).to_have_attribute("aria-selected", "true")
+
+
+@pytest.mark.parametrize(
+    "lost_at", ["viewer:projects", "context:document:list", "context:document:read"]
+)
+def test_a_connection_lost_after_a_reload_does_not_lose_the_place(
+    viewer: Viewer, lost_at: str
+) -> None:
+    """The first connection ends while the page is still asking for what its address names."""
+    text = (viewer.root / CHAPTER).read_text(encoding="utf-8")
+    viewer.at("#chapters .chapter", has_text="水文站").click()
+    viewer.put_caret(text.index("父亲"))
+    viewer.tab("prompt")
+    viewer.page.set_viewport_size({"width": 390, "height": 800})
+    viewer.at("#pane-sees").click()
+    before = viewer.where()
+    lost: list[str] = []
+
+    def through(route: WebSocketRoute) -> None:
+        server = route.connect_to_server()
+
+        def ask(message: str | bytes) -> None:
+            if not lost and f'"{lost_at}"' in str(message):
+                lost.append(lost_at)
+                route.close()
+            else:
+                server.send(message)
+
+        route.on_message(ask)
+
+    viewer.page.route_web_socket("**/rpc", through)
+    viewer.page.reload()
+
+    expect(viewer.at("#pane-sees")).to_have_attribute("aria-selected", "true")
+    expect(viewer.at("#tab-prompt")).to_have_attribute("aria-selected", "true")
+    viewer.wait_for_text("父亲")
+    expect(viewer.text).not_to_have_attribute("aria-readonly", "true")
+    assert lost == [lost_at]
+    assert viewer.where() == before
 
 
 def test_an_answer_that_comes_late_does_not_take_the_author_back(viewer: Viewer) -> None:

@@ -10,13 +10,13 @@ import "./headline.js";
 import { clear, inspection, isIndexing, prepare, refresh } from "./inspection.js";
 import { errorText, loadCodes, locale, string, switchLanguage, translatePage } from "./language.js";
 import { findInText, focusText, hasFocus, makeManuscript, scrollText, showCoverage, showNames, topOfText, translateText } from "./manuscript.js";
-import { fileChanged, isDraft, openDocument, resend, sendTyped } from "./openDocument.js";
+import { fileChanged, isDraft, isOpen, openDocument, resend, sendTyped } from "./openDocument.js";
 import { listenToPanes } from "./panes.js";
 import { walk } from "./pieceList.js";
 import { pieceOf } from "./pieces.js";
 import { go, place, rememberView, writeAddress } from "./place.js";
 import { askField, listenToQuestion, resume } from "./question.js";
-import { initialize, invoke, on } from "./rpc.js";
+import { initialize, invoke, isConnected, on } from "./rpc.js";
 import { loadRules } from "./rules.js";
 import { enableRun, listenToRun, loadSkills, run } from "./run.js";
 import { onSignal, signal } from "./signals.js";
@@ -29,14 +29,15 @@ const RULES = ".creonow/rules/constraints.json";
 let openProjectId = "";
 let reportedTotal = 0;
 let wanted = null;
-let viewBefore = history.state; // what was in view before a reload
+// What the address says and what was in view before a reload, until that is open: the connection may be lost before.
 let initial = {};
+let viewBefore = history.state;
 let indexTimer = 0;
 
 /** After every connection: list the projects and open the one of the address, else the first. */
 async function onConnected(address) {
   const from = { ...initial, ...address };
-  initial = {};
+  initial = from;
   const listed = await invoke("viewer:projects", {});
   if (!listed.ok) return toast(errorText(listed.error));
   const projects = listed.data.items;
@@ -60,14 +61,17 @@ async function openProject(projectId, from = {}) {
   const watch = await invoke("context:creonow:watch:start", { projectId });
   const [status] = await Promise.all([invoke("viewer:tree", { projectId }), loadSkills(), loadBudget(), loadRules(), loadSubjects()]);
   setState({ watching: watch.ok, tree: status.ok ? status.data.exists : null, writes: status.ok && status.data.documentWrites });
-  if (isSame && place.documentId) {
+  if (isSame && isOpen()) {
     await resend();
     if (!isDraft()) await fileChanged();
     refresh("elsewhere");
   } else {
     wanted = { piece: place.piece, about: place.about, view: viewBefore };
-    viewBefore = null;
     await loadDocuments(from);
+  }
+  if (isConnected()) {
+    initial = {};
+    viewBefore = null;
   }
   openTab(place.tab);
   signal("pane", place.pane);
@@ -89,7 +93,7 @@ async function loadDocuments(from = {}) {
   const documents = listed.data.items.map((one) => one.documentId);
   setState({ documents });
   const wanted = from.documentId ?? place.documentId;
-  if (place.documentId && place.documentId === wanted && documents.includes(wanted) && !from.documentId) return;
+  if (isOpen() && place.documentId === wanted && documents.includes(wanted) && !from.documentId) return;
   const chosen = documents.includes(wanted) ? wanted : documents.at(-1);
   if (!chosen) return;
   await openDocument(chosen, chosen === wanted ? { cursor: from.cursor, anchor: from.anchor } : {});

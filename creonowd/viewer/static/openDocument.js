@@ -20,6 +20,9 @@ let sending = Promise.resolve();
 export const isDraft = () => open.version > 0;
 export const openProblem = () => open.problem;
 
+/** Whether the editor has the document of the address; one whose reading ended with the connection it has not. */
+export const isOpen = () => Boolean(open.documentId) && keyOf(open) === keyOf(place) && open.problem?.code !== "DISCONNECTED";
+
 /** Read a document and show it; the caret goes to `cursor`, or to the end. A draft that is open stays as it is. */
 export async function openDocument(documentId, { cursor, anchor = cursor } = {}) {
   await sendTyped();
