@@ -145,7 +145,7 @@ def test_a_torn_history_keeps_what_was_whole(
     findings = doctored(daemon, capsys)
     daemon.start()
 
-    assert "torn" in findings[part]
+    assert "incomplete" in findings[part]
     assert kept.find_lost(daemon) == []
 
 
