@@ -35,9 +35,6 @@ _WHOLE = (1, False)
 
 _MIN_CHARACTERS_PER_ERROR = 20
 
-# What may stand before and behind each line of a key: in YAML, a quotation, a comment, a list.
-_AROUND_KEY_LINES = b" \t\r!\"#$%&'()*,-.:;<>?@[\\]^_`{|}~"
-
 _SHARES = (1.0, 0.8, 0.6, 0.4, 0.2)
 _ROOM_FOR_NOTE = 240
 _REVERSIBLE = "surrogateescape"
@@ -192,8 +189,7 @@ def _key_around(file: OpenFile, start: int, before: bytes) -> int | None:
     key_start = open_private_key(before)
     lowest = start - len(before)
     while key_start is None and lowest > 0 and start - lowest < LONGEST_KEY_BLOCK:
-        lines = (line.strip(_AROUND_KEY_LINES) for line in before.split(b"\n"))
-        if not may_be_inside_key(b"\n".join(lines)):
+        if not may_be_inside_key(before):
             return None
         lowest = max(0, lowest - MAX_MARGIN)
         before = file.read_at(lowest, start - lowest)

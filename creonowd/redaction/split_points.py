@@ -35,6 +35,11 @@ _KEY_WORDS = ("PRIVATE KEY", "Static key")
 _KEY_BEGIN = re.compile(rf"-{{4,5}} ?BEGIN {KEY_NAME}".encode())
 _KEY_END = re.compile(rf"-{{4,5}} ?END {KEY_NAME} ?-{{4,5}}[^-]".encode())
 _KEY_LINE = re.compile(rf".{{0,6}}(BEGIN|END) {KEY_NAME}[ –—-]{{0,6}}")
+_SIGNS = rb"[ \t!-*,.:;<>?@\[-`{-~-]"
+# What may stand before and behind each line of a key: in YAML, a quotation, a comment, a list.
+_AROUND_KEY_LINE = re.compile(
+    rb"^%b++|(?<!%b)%b++(?=\r?$)" % (_SIGNS, _SIGNS, _SIGNS), re.MULTILINE
+)
 _BASE64_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\r\n"
 
 _ENDS = r"。！？…」』”.!?"
@@ -138,6 +143,13 @@ def open_private_key(data: bytes) -> int | None:
 
 
 def may_be_inside_key(data: bytes) -> bool:
-    """Return whether bytes look as the middle of a private key does: Base64 without spaces."""
-    others = len(data.translate(None, _BASE64_BYTES))
-    return 16 * others < len(data) and 64 * data.count(b" ") < len(data)
+    """Return whether bytes look as the middle of a private key does.
+
+    That is Base64 without spaces, but for what stands before and behind each line.
+    """
+    size, others, spaces = len(data), len(data.translate(None, _BASE64_BYTES)), data.count(b" ")
+    # Counted match by match: the lines themselves would take forty bytes for each.
+    for around in _AROUND_KEY_LINE.finditer(data):
+        length = around.end() - around.start()
+        size, others, spaces = size - length, others - length, spaces - around[0].count(b" ")
+    return 16 * others < size and 64 * spaces < size
