@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from creonowd.rpc.messages import Framing
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
-from testing.clients import Client, endpoints_of, in_memory, over_socket, run_daemon
+from testing.clients import PATIENCE, Client, endpoints_of, in_memory, over_socket, run_daemon
 from testing.fuzz import scaled_examples
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"app:ping"}'
@@ -200,6 +200,11 @@ async def test_memory_stays_bounded_under_garbage_and_a_client_that_never_reads(
         watched = psutil.Process(process.pid)
         async with over_socket(path) as client:
             await client.call("rpc.discover")
+            # With its first line, which is written when nobody asks, the log loads what redacts it.
+            log = tmp_path / "logs" / "main.log"
+            with anyio.fail_after(PATIENCE):
+                while not log.exists() or not log.stat().st_size:  # noqa: ASYNC110 - another process
+                    await anyio.sleep(0.02)
             before = watched.memory_info().rss
             await _flood_with_garbage(path)
             await _never_read(path)
