@@ -1,4 +1,8 @@
-// JSON-RPC 2.0 over two streams, one JSON text per line, and the `initialize` call that opens it.
+// JSON-RPC 2.0 over two streams, one JSON text per line: the socket to a running daemon, and the
+// `initialize` call that opens the connection.
+import { readFile } from "node:fs/promises";
+import { createConnection } from "node:net";
+import { join } from "node:path";
 import { PROTOCOL_VERSION } from "./channels.mjs";
 import { canceled, DaemonError, disconnected, fromReply } from "./errors.mjs";
 import { stringify } from "./payload.mjs";
@@ -8,6 +12,15 @@ const METHOD_NOT_FOUND = -32601;
 const HANDLER_FAILED = -32603;
 const LONGEST_QUEUE_BYTES = 64 * 1024 * 1024;
 const CANCEL = "$/cancelRequest";
+
+/** How a daemon is reached, as its endpoint file names it. */
+const TRANSPORTS = {
+  unix: ({ address }) => createConnection(address),
+  tcp: ({ address }) => {
+    const [, host, port] = /^(.*):(\d+)$/.exec(address);
+    return createConnection({ host, port: Number(port), noDelay: true });
+  },
+};
 
 /** Defaults of a listener: for events, for calls of the daemon, for lines that are no message, for errors. */
 const NO_LISTENER = { event() {}, handler() {}, stray() {}, fault() {} };
@@ -175,4 +188,27 @@ function parseMessage(line) {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * Connect to the daemon of this user-data folder; `token`, where the transport needs one, is the owner's.
+ *
+ * DaemonError DISCONNECTED if it cannot be reached.
+ */
+export async function dial(userData) {
+  try {
+    const text = await readFile(join(userData, "run", "endpoint.json"), "utf8");
+    const { pid, endpoints } = JSON.parse(text);
+    const endpoint = endpoints.find(({ transport }) => transport in TRANSPORTS);
+    return { socket: await untilConnected(TRANSPORTS[endpoint.transport](endpoint)), pid, token: endpoint.token };
+  } catch {
+    throw disconnected("The daemon's endpoint cannot be reached; try again.");
+  }
+}
+
+function untilConnected(socket) {
+  return new Promise((resolve, reject) => {
+    socket.once("error", reject);
+    socket.once("connect", () => resolve(socket));
+  });
 }

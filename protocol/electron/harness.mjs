@@ -4,13 +4,14 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { attachDaemon } from "./attach.mjs";
+import { Connection, dial, initialize } from "./connection.mjs";
 import { spawnDaemon } from "./daemon.mjs";
-import { DaemonError } from "./errors.mjs";
-import { EVERY_EVENT } from "./session.mjs";
+import { DaemonError, disconnected } from "./errors.mjs";
+import { Callable, EVERY_EVENT, Session } from "./session.mjs";
 
 const PATIENCE_MS = 10_000;
 const POLL_MS = 20;
+const CLIENT_INFO = { name: "@creonow/electron/harness" };
 
 /**
  * Start a daemon with user data of its own, in a folder whose name has spaces and Chinese characters.
@@ -182,5 +183,51 @@ class Harness {
       this.#waiting.add(resolve);
       signal.addEventListener("abort", resolve, { once: true });
     });
+  }
+}
+
+/** Connect as an owner to the daemon of this user-data folder; wait for it if it is not there yet. */
+async function attachDaemon(userData, waitMs) {
+  const { socket, pid, token } = await dialUntil(userData, AbortSignal.timeout(waitMs));
+  const session = new Session({ waitMs, onFault: (error) => console.error(error) });
+  const connection = new Connection(socket, socket, session.listener);
+  const info = await initialize(connection, { clientInfo: CLIENT_INFO, token });
+  session.use(connection);
+  connection.closed.then(() => session.refuse(disconnected()));
+  return new AttachedDaemon(session, connection, { userData, pid, info });
+}
+
+/** The part of a `Daemon` that does not need its process: another one runs it, and it is never started or stopped here. */
+class AttachedDaemon extends Callable {
+  #connection;
+
+  constructor(session, connection, { userData, pid, info }) {
+    super(session);
+    this.#connection = connection;
+    this.userData = userData;
+    this.pid = pid;
+    this.info = info;
+  }
+
+  /** Call `watcher` when the connection has ended. */
+  onState(watcher) {
+    this.#connection.closed.then(() => watcher("stopped"));
+    return () => {};
+  }
+
+  /** Close the connection; the daemon goes on. */
+  async stop() {
+    this.#connection.close();
+  }
+}
+
+async function dialUntil(userData, signal) {
+  for (;;) {
+    try {
+      return await dial(userData);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      await pause(POLL_MS);
+    }
   }
 }

@@ -1,8 +1,7 @@
 // A page's own connection to the daemon, with the rights of a renderer and no others.
 // The main process calls as an owner over stdio; a page's calls never use that connection.
 import { setTimeout as pause } from "node:timers/promises";
-import { Connection, initialize } from "./connection.mjs";
-import { dial } from "./endpoint.mjs";
+import { Connection, dial, initialize } from "./connection.mjs";
 import { unavailable } from "./errors.mjs";
 import { Session } from "./session.mjs";
 

@@ -5,8 +5,7 @@ import { after, before, describe, test } from "node:test";
 import { createBridge, DEFAULT_ORIGINS } from "@creonow/electron";
 import { startHarness } from "@creonow/electron/harness";
 import { COMMAND } from "../../tests/daemon.mjs";
-import { Connection, initialize } from "../connection.mjs";
-import { dial } from "../endpoint.mjs";
+import { Connection, dial, initialize } from "../connection.mjs";
 import { assertFailure, openBridge, recordTokens, WITH_E2E } from "./bridgeFixtures.mjs";
 import { makeIpcMain, openWindow } from "./electron.mjs";
 
