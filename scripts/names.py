@@ -1,7 +1,7 @@
 """Find names that the package uses twice: of modules, classes and type aliases, also private ones.
 
-A reader who meets a name must know which one is meant; an underscore before it is no difference. Only `channels` and `cli` name their modules
-after the ones that they give access to.
+A reader who meets a name must know which one is meant; an underscore before it is no difference.
+Only `channels` and `cli` name their modules after the ones that they give access to.
 """
 
 import ast
