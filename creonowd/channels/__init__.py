@@ -21,7 +21,6 @@ from creonowd.channels import (
     skill,
     sources,
     story,
-    usage,
     viewer,
 )
 from creonowd.rpc.channel import Channel, Contract, HostCall, Notification
@@ -39,7 +38,6 @@ FAMILIES = (
     context,
     skill,
     ai,
-    usage,
     context_files,
     viewer,
     history,
