@@ -17,11 +17,10 @@ from creonowd.errors import DaemonError, WarningCode
 from creonowd.history.budget_fit import PINNED, summary_policy, total_tokens
 from creonowd.history.build_result import BuildResult, Part, PartSummary, SummaryNote
 from creonowd.history.code_law import CodeLaw
-from creonowd.history.histories import History, StoredSummary, put_message
-from creonowd.history.model_summary import ModelSummariser, stored_summary
+from creonowd.history.histories import History, StoredSummary, put_message, stored_summary
 from creonowd.history.round_archive import register_rounds
 from creonowd.history.rounds import Speaker, call_texts
-from creonowd.history.summary import extractive_summary
+from creonowd.history.summary import ModelSummariser, extractive_summary
 from creonowd.history.tool_result import TodoItem
 from creonowd.history.tool_summary import ref_in
 from creonowd.history.turn import TurnContext, TurnPlan, TurnRequest, fit_turn, plan_turn

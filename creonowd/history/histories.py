@@ -32,7 +32,7 @@ from creonowd.history.rounds import (
     check_messages,
     without_thoughts,
 )
-from creonowd.history.summary import HistorySummary
+from creonowd.history.summary import HistorySummary, Summariser, extractive_summary
 from creonowd.history.tool_result import (
     Form,
     LineLimits,
@@ -421,3 +421,38 @@ def _redact_arguments(arguments: Any, redactor: Redactor) -> Any:
     if value is None or clean == value:
         return redactor.redact(arguments).text
     return msgspec.json.encode(clean).decode()
+
+
+def summary_of(history: History, covers: int) -> HistorySummary:
+    """Return the summary of the first rounds: the stored one, else the extractive one."""
+    stored = history.summaries.get(covers)
+    return extractive_summary(history.rounds[:covers]) if stored is None else stored.summary
+
+
+async def stored_summary(
+    summariser: Summariser, histories: Histories, key: HistoryKey, history: History, covers: int
+) -> StoredSummary:
+    """Return the stored summary of the first rounds, or have it written and store it, once.
+
+    A second caller waits for the first one's summary. If it cannot be stored, the extractive
+    summary is returned, so that the next turn gets the same one.
+    """
+    first = history.rounds[:covers]
+    async with histories.summary_lock(key):
+        stored = await histories.summary_of(key, first)
+        if stored is not None:
+            return stored
+        earlier = [n for n, known in history.summaries.items() if n < covers and known.by_model]
+        start = max(earlier, default=0)
+        before = history.summaries[start].summary if start else None
+        found = await summariser.summarise(first[start:], before)
+        summary = StoredSummary(
+            covers=covers,
+            summary=found or extractive_summary(first),
+            by_model=found is not None,
+        )
+        try:
+            await histories.store_summary(key, summary, first)
+        except DaemonError:
+            return StoredSummary(covers=covers, summary=extractive_summary(first))
+    return summary

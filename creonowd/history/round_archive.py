@@ -26,8 +26,8 @@ from creonowd.history.histories import (
     encode_messages,
     encode_summaries,
     redact_message,
+    summary_of,
 )
-from creonowd.history.model_summary import summary_of
 from creonowd.history.rounds import (
     LONGEST_ID,
     Message,

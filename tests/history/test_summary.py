@@ -2,7 +2,7 @@
 
 import pytest
 
-from creonowd.history.rounds import Message, Speaker, ToolCall, group_rounds
+from creonowd.history.rounds import Message, Round, Speaker, ToolCall, group_rounds
 from creonowd.history.summary import (
     LABELS,
     HistorySummary,
@@ -223,3 +223,19 @@ def a_round(request: str, reply: str) -> list[Message]:
         Message(role=Speaker.USER, content=request),
         Message(role=Speaker.ASSISTANT, content=reply),
     ]
+
+
+def test_a_long_conversation_is_extracted_step_by_step_as_all_at_once() -> None:
+    messages = [Message(role=Speaker.USER, content=f"Do {n}. Then rest.") for n in range(40)]
+    growing = [Round(index, [message]) for index, message in enumerate(messages)]
+
+    stepwise = [extractive_summary(growing[:covers]) for covers in (3, 11, 12, 40)]
+
+    anew = [
+        extractive_summary(
+            [Round(index, [message]) for index, message in enumerate(messages[:covers])]
+        )
+        for covers in (3, 11, 12, 40)
+    ]
+    assert stepwise == anew
+    assert stepwise[-1].overall_goal == "Do 0. Then rest."
