@@ -7,20 +7,20 @@ from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.channels.project import ProjectId
 from creonowd.context.story import StoryDocument
-from creonowd.engine.chapter_summary import not_in_story, summarise_story
 from creonowd.engine.services import Session
+from creonowd.engine.summarise_chapter import not_in_story, summarise_story
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.providers.provider import AI_ERRORS
 from creonowd.rpc.channel import Channel, Deadline
-from creonowd.sources.project_files import OPEN_STATES, ThreadState, plot_threads, thread_state
-from creonowd.sources.summaries import (
+from creonowd.sources.chapter_summaries import (
     LONGEST_SUMMARY,
     ChapterSummary,
     FoundSummary,
     SummaryOrigin,
     first_sentence,
 )
+from creonowd.sources.project_files import OPEN_STATES, ThreadState, plot_threads, thread_state
 from creonowd.text import well_formed
 from creonowd.workspace.creonow_tree import CreonowFolder
 from creonowd.workspace.documents import DocumentId

@@ -32,11 +32,11 @@ from creonowd.rpc.connection import Connection
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings, user_redactor
 from creonowd.skills.library import Library
+from creonowd.sources.chapter_summaries import ExtractStore, SummaryStore
 from creonowd.sources.document import DocumentSources
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.passage_source import PassageSearch
 from creonowd.sources.project_files import ProjectSources
-from creonowd.sources.summaries import ExtractStore, SummaryStore
 from creonowd.sources.synopsis import Chapters, ChapterSummaries
 from creonowd.storage import stored_files
 from creonowd.threads import BatchedReads

@@ -43,9 +43,9 @@ from creonowd.rpc.connection import Connection, Peer
 from creonowd.settings import Settings
 from creonowd.skills.library import FOLDER as SKILLS
 from creonowd.skills.library import Library, LibraryEntry
+from creonowd.sources.chapter_summaries import ExtractStore
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.project_files import ProjectSources
-from creonowd.sources.summaries import ExtractStore
 from creonowd.sources.synopsis import Chapters, ChapterSummaries
 from creonowd.storage.unchanged_files import MOST_ROOTS, FolderRevisions, WatchedFolder
 from creonowd.threads import (

@@ -46,9 +46,7 @@ from creonowd.context.story import (
 from creonowd.errors import DaemonError, WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.retrieval.document_list import LARGEST, documents_in, is_excluded
-from creonowd.sources.characters import Entities, ProjectEntities
-from creonowd.sources.document import find_headings
-from creonowd.sources.summaries import (
+from creonowd.sources.chapter_summaries import (
     ChapterSummary,
     CharacterNames,
     Extract,
@@ -59,6 +57,8 @@ from creonowd.sources.summaries import (
     SummaryStore,
     extract,
 )
+from creonowd.sources.characters import Entities, ProjectEntities
+from creonowd.sources.document import find_headings
 from creonowd.storage import front_matter, stored_files
 from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.storage.unchanged_files import RECENT_MS, change_times

@@ -1,7 +1,7 @@
 // The daemon of the main process: when to start it, start it again and stop it.
-// `daemonProcess` runs one process of it, `session` carries calls over a restart.
+// `childProcess` runs one process of it, `session` carries calls over a restart.
 import { setTimeout as pause } from "node:timers/promises";
-import { startProcess } from "./daemonProcess.mjs";
+import { startProcess } from "./childProcess.mjs";
 import { DaemonError, disconnected, unavailable } from "./errors.mjs";
 import { findExecutable, userDataFolder } from "./executable.mjs";
 import { Callable, Session } from "./session.mjs";

@@ -23,7 +23,7 @@ from creonowd.retrieval.document_list import documents_in
 from creonowd.retrieval.passages import Database
 from creonowd.retrieval.project_index import IndexScope, refresh
 from creonowd.skills.library import Library, Scope
-from creonowd.sources.summaries import ChapterSummary, SummaryOrigin, SummaryStore
+from creonowd.sources.chapter_summaries import ChapterSummary, SummaryOrigin, SummaryStore
 from creonowd.sources.synopsis import read_story
 from creonowd.storage import journal, stored_files
 from creonowd.storage.safe_folder import LinkedFolder

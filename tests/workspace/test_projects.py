@@ -16,7 +16,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.logs import LOG_FOLDER
 from creonowd.retrieval import project_index
 from creonowd.settings import KEYS
-from creonowd.sources import summaries
+from creonowd.sources import chapter_summaries
 from creonowd.storage import journal
 from creonowd.tokens import tables
 from creonowd.workspace import budgets, runs, usage
@@ -25,7 +25,7 @@ from testing.clients import run_daemon
 
 STORES = (
     *(assemble.FOLDER, record_store.FOLDER, endpoint.RUN, LOG_FOLDER, project_index.FOLDER, KEYS),
-    *(summaries.FOLDER, journal.FOLDER, tables.FOLDER, budgets.FOLDER),
+    *(chapter_summaries.FOLDER, journal.FOLDER, tables.FOLDER, budgets.FOLDER),
     *(runs.FOLDER, usage.FOLDER, "skills"),
 )
 

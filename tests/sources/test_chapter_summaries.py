@@ -8,8 +8,8 @@ import pytest
 from creonowd.clock import SystemClock
 from creonowd.context.story import StoryDocument
 from creonowd.redaction import Redactor
-from creonowd.sources import summaries as extracts
-from creonowd.sources.summaries import (
+from creonowd.sources import chapter_summaries as extracts
+from creonowd.sources.chapter_summaries import (
     FOLDER,
     ChapterSummary,
     Extract,

@@ -10,7 +10,7 @@ import pytest
 
 from creonowd.engine.services import Session
 from creonowd.providers.fake import Fake
-from creonowd.sources.summaries import extract
+from creonowd.sources.chapter_summaries import extract
 from testing.clients import Client
 from testing.novels import Novel, make_novel
 

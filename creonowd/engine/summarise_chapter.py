@@ -19,7 +19,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.providers.provider import Call, Purpose
 from creonowd.rpc.requests import report_progress
-from creonowd.sources.summaries import (
+from creonowd.sources.chapter_summaries import (
     LONGEST_SUMMARY,
     ChapterSummary,
     Summaries,
