@@ -357,6 +357,8 @@ class Memory:
         """Redacted, rendered and counted fragments."""
         self.layers: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
         """Prepared rules and settings, and system prompts, by their input."""
+        self.readings: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
+        """What was read of documents."""
         self.outcomes: Memo[tuple[int, ...], Any] = Memo(characters, _weigh_outcome)
         """Sums of a layer, by the ids of its evidence."""
         self.chunks: Memo[Any, Any] = Memo(2 * characters, _weigh_value)

@@ -10,8 +10,9 @@ in what may be sent.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
+from itertools import chain
 from typing import NamedTuple
 
 from creonowd.context.candidates import Decision, TrimEvidence, add_up, head_within, visible_ref
@@ -34,6 +35,9 @@ MOST_LINES = 9_999_999
 MARGIN = 8192
 STRIDE = 16_384
 USUAL_TOKENS = 8_000
+# Around how many segments of one document what lies before and after is kept.
+MOST_SIDES = 8
+MOST_STARTS = 512
 
 
 class Segment(NamedTuple):
@@ -68,7 +72,8 @@ class Segment(NamedTuple):
 class Manuscript:
     """A document that can be read from any position in either direction.
 
-    It keeps the split points around the position it was opened at, as far as it was read.
+    It keeps the split points around the position it was opened at, as far as it was read. What was
+    read of a document of a usual length is kept between assemblies.
     """
 
     def __init__(self, text: str, opened_at: int, tools: TextTools) -> None:
@@ -76,30 +81,42 @@ class Manuscript:
         self._tools = tools
         self._searched = (opened_at, opened_at)
         self._split_points: Sequence[SplitPoint] = ()
+        self.kept = KeptReading(len(text))
         if len(text) <= SHORT_TEXT:
             self._searched, self._split_points = (0, len(text)), all_split_points(text)
-        self._redacted: dict[int, RedactedText] = {}
-        self._segments: dict[SplitPoint, Segment] = {}
+            readings = tools.memory.readings
+            self.kept = readings.get((tools.key, text), lambda: KeptReading(len(text)))
+        self._with_findings: dict[int, RedactedText] = {}
 
     def segment_at(self, position: int) -> Segment:
         """Read the segment that a position lies in; at a split point, the one after it."""
         start = self._split_before(position)
-        segment = self._segments.get(start)
+        segment = self.kept.segments.get(start)
         if segment is None or position >= segment.end:
-            segment = self._segments[start] = self._read(start, self._split_after(position))
+            segment = self.kept.segments[start] = self._read(start, self._split_after(position))
+        self.note_findings(segment)
         return segment
-
-    def segments_before(self, segment: Segment) -> Iterator[Segment]:
-        """Read the segments before one, nearest first."""
-        while segment.start > 0:
-            segment = self.segment_at(segment.start - 1)
-            yield segment
 
     def segments_after(self, segment: Segment) -> Iterator[Segment]:
         """Read the segments after one, nearest first."""
         while segment.end < len(self.text):
             segment = self.segment_at(segment.end)
             yield segment
+
+    def far_side(self, nearest: Segment, *, before: bool) -> "FarSide":
+        """Return the segments before or after one, nearest first, as far as they were read."""
+        sides = self.kept.sides
+        side = sides.get((nearest.start, nearest.end, before))
+        if side is None:
+            if len(sides) >= MOST_SIDES:
+                sides.clear()
+            side = sides[nearest.start, nearest.end, before] = FarSide(nearest, before=before)
+        return side
+
+    def note_findings(self, segment: Segment) -> None:
+        """Take into account for the evidence what was taken out of a segment."""
+        if segment.redacted.findings:
+            self._with_findings[segment.start] = segment.redacted
 
     def read_span(self, start: int, end: int) -> str:
         """Read what may be sent of a span."""
@@ -115,8 +132,8 @@ class Manuscript:
 
     def evidence(self, source_ref: str) -> tuple[RedactionEvidence, ...]:
         """Return what was taken out of all that has been read."""
-        redacted = (text.evidence(source_ref) for text in self._redacted.values() if text.findings)
-        return add_up(chain.from_iterable(redacted))
+        found = (text.evidence(source_ref) for text in self._with_findings.values())
+        return add_up(chain.from_iterable(found))
 
     def _split_before(self, position: int) -> SplitPoint:
         """Return the last split point at or before a position."""
@@ -154,19 +171,91 @@ class Manuscript:
         if start.key is not None:
             raw_start = min(raw_start, start.key)
         raw = self.text[raw_start : end.at + MARGIN if end.may_cut_secret else end.at]
-        redacted = self._redacted[start.at] = self._tools.redact(raw)
+        redacted = self._tools.redact(raw)
         if not start.may_cut_secret and not end.may_cut_secret:
             return Segment(start.at, end.at, raw, raw_start, redacted, redacted.text)
         first = redacted.offset_of(raw, start.at - raw_start)
         last = redacted.offset_of(raw, end.at - raw_start)
         # Secrets beyond the split points belong to the neighbouring segments.
-        own_findings = redacted.findings_between(first, last)
-        self._redacted[start.at] = redacted._replace(findings=own_findings)
-        return Segment(start.at, end.at, raw, raw_start, redacted, redacted.text[first:last])
+        own = redacted._replace(findings=redacted.findings_between(first, last))
+        return Segment(start.at, end.at, raw, raw_start, own, redacted.text[first:last])
 
 
 def _at(split_point: SplitPoint) -> int:
     return split_point.at
+
+
+class KeptReading:
+    """What was read of a document, kept while an author moves in it.
+
+    A cursor that moves changes only the segment in which it stands: to put all others together
+    anew took two thirds of the time of reading. `starts` are those of windows that the cursor does
+    not touch.
+    """
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+        self.segments: dict[SplitPoint, Segment] = {}
+        self.sides: dict[tuple[int, int, bool], FarSide] = {}
+        self.starts: dict[tuple[int, int], int] = {}
+
+    @property
+    def weight(self) -> int:
+        """About how many characters it takes to keep it: segments, and what they were joined to."""
+        return 2000 + 6 * self._length
+
+
+class FarSide:
+    """The segments before or after another one, nearest first, as far as they were read.
+
+    `sums[i]` are the tokens of the first `i`. Several threads may read on at once: each finds the
+    same.
+    """
+
+    def __init__(self, nearest: Segment, *, before: bool) -> None:
+        self._nearest, self._before = nearest, before
+        self._read: tuple[tuple[Segment, ...], tuple[int, ...]] = ((), (0,))
+        self._joined: tuple[int, CountedText | None] = (0, None)
+
+    def read(
+        self, manuscript: Manuscript, within: Callable[[Segment, int], bool], tools: TextTools
+    ) -> "CountedText | None":
+        """Join the segments that lie within a bound; None if the nearest does not.
+
+        The bound is asked with a segment and the tokens of those that are nearer.
+        """
+        chosen: list[Segment] = []
+        while (following := self._following(len(chosen), manuscript, tools)) is not None:
+            segment, tokens = following
+            manuscript.note_findings(segment)
+            if not within(segment, tokens):
+                break
+            chosen.append(segment)
+        if not chosen:
+            return None
+        count, joined = self._joined
+        if joined is None or count != len(chosen):
+            ordered = chosen[::-1] if self._before else chosen
+            parts = (_counted(one, one.text, tools.part_sums(one.text)) for one in ordered)
+            joined = reduce(partial(_join, tools=tools), parts)
+            self._joined = len(chosen), joined
+        return joined
+
+    def _following(
+        self, number: int, manuscript: Manuscript, tools: TextTools
+    ) -> tuple[Segment, int] | None:
+        """Return a segment by its number, and the tokens of those that are nearer."""
+        segments, sums = self._read
+        while number >= len(segments):
+            last = segments[-1] if segments else self._nearest
+            at = last.start - 1 if self._before else last.end
+            if not 0 <= at < len(manuscript.text):
+                return None
+            segment = manuscript.segment_at(at)
+            segments = (*segments, segment)
+            sums = (*sums, sums[-1] + tools.part_sums(segment.text).sums[-1])
+            self._read = segments, sums
+        return segments[number], sums[number]
 
 
 class CountedText(NamedTuple):
@@ -230,15 +319,13 @@ def read_before(
     stand behind it.
     """
     nearest = manuscript.segment_at(position)
-    segments, parts = [nearest], [_cut_after(nearest.text, nearest.offset_of(position), tools)]
-    tokens = parts[0].tokens
-    for segment in manuscript.segments_before(nearest):
-        if tokens > (USUAL_TOKENS if segment.end <= floor else most):
-            break
-        segments.append(segment)
-        parts.append(_SummedText(segment.text, tools.part_sums(segment.text)))
-        tokens += parts[-1].tokens
-    return _count(segments[::-1], parts[::-1], tools)
+    cut = _counted(nearest, *_cut_after(nearest.text, nearest.offset_of(position), tools))
+
+    def within(segment: Segment, tokens: int) -> bool:
+        return cut.tokens + tokens <= (USUAL_TOKENS if segment.end <= floor else most)
+
+    far = manuscript.far_side(nearest, before=True).read(manuscript, within, tools)
+    return cut if far is None else _join(far, cut, tools)
 
 
 def read_after(
@@ -257,40 +344,27 @@ def read_after(
     """
     nearest = manuscript.segment_at(position)
     skipped = nearest.offset_of(position)
-    segments, parts = [nearest], [_cut_before(nearest.text, skipped, heading, tools)]
-    tokens = parts[0].tokens
-    for segment in manuscript.segments_after(nearest):
-        if tokens > (USUAL_TOKENS if segment.start >= ceiling else most):
-            break
-        segments.append(segment)
-        parts.append(_SummedText(segment.text, tools.part_sums(segment.text)))
-        tokens += parts[-1].tokens
-    counted = _count(segments, parts, tools)
+    cut = _counted(nearest, *_cut_before(nearest.text, skipped, heading, tools))
+
+    def within(segment: Segment, tokens: int) -> bool:
+        return cut.tokens + tokens <= (USUAL_TOKENS if segment.start >= ceiling else most)
+
+    far = manuscript.far_side(nearest, before=False).read(manuscript, within, tools)
+    counted = cut if far is None else _join(cut, far, tools)
     return counted._replace(offsets=(len(heading) - skipped, *counted.offsets[1:]))
 
 
-class _SummedText(NamedTuple):
-    """A text and the sums of its parts."""
-
-    text: str
-    parts: PartSums
-
-    @property
-    def tokens(self) -> int:
-        return self.parts.sums[-1]
-
-
-def _cut_after(text: str, end: int, tools: TextTools) -> _SummedText:
+def _cut_after(text: str, end: int, tools: TextTools) -> tuple[str, PartSums]:
     """Return a text up to an offset and a newline; only its last part is counted anew."""
     starts, sums = tools.part_sums(text)
     last, following = last_part(text, starts, end, "\n"), bisect_left(starts, end)
     stop = starts[following] if following < len(starts) else len(text)
     tokens = _count_to(text[starts[last] : stop], end - starts[last], tools)
     parts = PartSums(starts[: last + 1], [*sums[: last + 1], sums[last] + tokens])
-    return _SummedText(text[:end] + "\n", parts)
+    return text[:end] + "\n", parts
 
 
-def _cut_before(text: str, start: int, heading: str, tools: TextTools) -> _SummedText:
+def _cut_before(text: str, start: int, heading: str, tools: TextTools) -> tuple[str, PartSums]:
     """Return a text from an offset on behind a heading; only its first part is counted anew."""
     starts, sums = tools.part_sums(text)
     second = bisect_right(starts, start)
@@ -303,7 +377,7 @@ def _cut_before(text: str, start: int, heading: str, tools: TextTools) -> _Summe
         [0, *(at + shift for at in starts[second:])],
         [0, tokens, *(gained + each for each in sums[second + 1 :])],
     )
-    return _SummedText(heading + text[start:], parts)
+    return heading + text[start:], parts
 
 
 def _count_to(part: str, end: int, tools: TextTools) -> int:
@@ -332,33 +406,28 @@ def last_part(text: str, starts: Sequence[int], end: int, after: str) -> int:
     return 0
 
 
-def _count(
-    segments: Sequence[Segment], texts: Sequence[_SummedText], tools: TextTools
-) -> CountedText:
-    """Put texts together; where two do not add up, the parts that meet there are one."""
-    whole = "".join(each.text for each in texts)
-    starts: list[int] = []
-    sums = [0]
-    borders: list[int] = []
-    offset = 0
-    for text, (own, counts) in texts:
-        if not starts or adds_up(whole[max(0, offset - 1) : offset], text):
-            borders.append(offset)
-            first, gained = 0, sums[-1]
-        else:
-            end = offset + (own[1] if len(own) > 1 else len(text))
-            sums[-1] = sums[-2] + tools.count(whole[starts[-1] : end])
-            first, gained = 1, sums[-1] - counts[1]
-        starts += [offset + at for at in own[first:]]
-        sums += [gained + each for each in counts[first + 1 :]]
-        offset += len(text)
+def _counted(segment: Segment, text: str, parts: PartSums) -> CountedText:
+    """Return a text that comes from one segment."""
+    return CountedText(text, parts.starts, parts.sums, [0], (segment,), (0,))
+
+
+def _join(one: CountedText, other: CountedText, tools: TextTools) -> CountedText:
+    """Put two texts together; where they do not add up, the parts that meet there are one."""
+    text, offset = one.text + other.text, len(one.text)
+    first_segment = other.text if len(other.offsets) == 1 else other.text[: other.offsets[1]]
+    if adds_up(one.text[-1:], first_segment):
+        merged, sums, gained = 0, one.sums, one.sums[-1]
+    else:
+        end = offset + (other.starts[1] if len(other.starts) > 1 else len(other.text))
+        last = one.sums[-2] + tools.count(text[one.starts[-1] : end])
+        merged, sums, gained = 1, [*one.sums[:-1], last], last - other.sums[1]
     return CountedText(
-        text=whole,
-        starts=starts,
-        sums=sums,
-        borders=borders,
-        segments=tuple(segments),
-        offsets=tuple(accumulate((len(each.text) for each in texts), initial=0))[:-1],
+        text=text,
+        starts=one.starts + [offset + at for at in other.starts[merged:]],
+        sums=sums + [gained + each for each in other.sums[merged + 1 :]],
+        borders=one.borders + [offset + at for at in other.borders[merged:]],
+        segments=one.segments + other.segments,
+        offsets=one.offsets + tuple([offset + at for at in other.offsets]),
     )
 
 
@@ -377,8 +446,8 @@ class DocumentWindow(Model):
 class TextBefore(NamedTuple):
     """The text before the cursor, of which what lies below `floor` is never shown, and its heading.
 
-    `starts` keeps where the window begins for each multiple of each grid, `tokens` what was counted
-    from an offset on.
+    `starts` keeps where the window begins for multiples of a grid near the cursor, `tokens` what was
+    counted from an offset on.
     """
 
     manuscript: Manuscript
@@ -636,10 +705,16 @@ def show_before(before: TextBefore, room: int, grid: int, tools: TextTools) -> S
     marks = range(before.lowest // grid, (before.position - 1) // grid + 1)
 
     def start(mark: int) -> int:
-        if (grid, mark) not in before.starts:
+        # Where the cursor lies beyond the reach of a mark, it is the same for all cursors.
+        is_settled = (mark + 1) * grid < before.position
+        starts = before.manuscript.kept.starts if is_settled else before.starts
+        position = starts.get((grid, mark))
+        if position is None:
+            if len(starts) >= MOST_STARTS:
+                starts.clear()
             position = snap(before.manuscript.text, mark * grid, grid, before.position)
-            before.starts[grid, mark] = position
-        return before.starts[grid, mark]
+            starts[grid, mark] = position
+        return position
 
     def fits(mark: int) -> bool:
         position = start(mark)

@@ -437,6 +437,19 @@ def test_segments_redact_as_the_whole_does(text: str, data: st.DataObject) -> No
     assert read == REDACTOR.redact(text.replace("\r\n", "\n")).text
 
 
+@given(text=manuscripts, cursors=st.lists(st.floats(0, 1), min_size=2, max_size=5))
+def test_a_cursor_that_moves_sees_what_a_new_one_does(text: str, cursors: list[float]) -> None:
+    """What is kept of a document does not show: not in the window, nor in what was taken out."""
+    kept = text_tools()
+
+    for share in cursors:
+        world = World(text=text, cursor=int(share * len(text)), surrounding=None)
+        assembly, anew = assemble_world(world, kept), assemble_world(world, text_tools())
+        assert assembly.layers == anew.layers
+        assert assembly.break_points == anew.break_points
+        assert assembly.prompt_hash == anew.prompt_hash
+
+
 @given(text=manuscripts, data=st.data())
 def test_no_span_of_a_document_shows_half_a_secret(text: str, data: st.DataObject) -> None:
     start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
