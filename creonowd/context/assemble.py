@@ -12,7 +12,7 @@ with every call.
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from anyio import CapacityLimiter, lowlevel, to_thread
 from msgspec.structs import replace
@@ -25,10 +25,12 @@ from creonowd.context.candidates import (
     LayerOutcome,
     RedactedFragments,
     Rendered,
+    TrimEvidence,
     Unit,
     count_fragments,
     drop,
     drop_unread,
+    encode_text,
     guard_characters,
     guard_lengths,
     hosted_tokens,
@@ -136,6 +138,7 @@ class Assembly(Model):
 
     plan: Plan
     system_prompt: SystemPrompt
+    retrieved: "RetrievedText"
     user_content: Rendered
     prompt_hash: str
     break_points: tuple[BreakPoint, ...]
@@ -162,6 +165,34 @@ class Assembly(Model):
         """Return the decisions on all candidates, layer by layer."""
         for layer in Layer:
             yield from self.layers[layer].decisions
+
+
+class RetrievedText(NamedTuple):
+    """Retrieved as it stands behind a system prompt, with the hash of all up to its end.
+
+    `tokens` and `bytes` include the system prompt. It is kept under the ids of `evidence`, on what
+    it was made of.
+    """
+
+    rendered: Rendered
+    encoded: bytes
+    break_points: tuple[BreakPoint, ...]
+    hasher: Any
+    bytes: int
+    tokens: int
+    evidence: tuple[TrimEvidence, ...]
+
+    @property
+    def weight(self) -> int:
+        """About how many characters it takes to keep it; its evidence is kept elsewhere, too."""
+        return 1000 + len(self.rendered.text) + len(self.encoded) // 2
+
+
+class HashedPrompt(NamedTuple):
+    """The hash of the whole prompt, and where it can be cut."""
+
+    hash: str
+    break_points: tuple[BreakPoint, ...]
 
 
 class Concurrency(NamedTuple):
@@ -295,15 +326,17 @@ def _compose(plan: Plan, everything: GatheredFragments, tools: TextTools) -> Ass
     keep_candidates(plan, everything, KnownCandidates(gathered, counted.sources), tools)
     guard(plan, gathered, counted, tools)
     trimmed = trim(plan, gathered, counted, tools)
-    user_content = render(trimmed, tools)
-    prompt_hash = hash_prompt(trimmed, user_content)
+    retrieved = render_retrieved(trimmed, tools)
+    immediate = render_layer(Layer.IMMEDIATE, trimmed.user.immediate, tools)
+    hashed = hash_prompt(retrieved, trimmed.user, immediate, tools)
     layers = summarise(plan, gathered, trimmed, tools)
     return Assembly(
         plan=plan,
         system_prompt=trimmed.system_prompt,
-        user_content=user_content,
-        prompt_hash=prompt_hash,
-        break_points=tuple(find_break_points(trimmed.system_prompt, trimmed.user, tools)),
+        retrieved=retrieved,
+        user_content=join([retrieved.rendered, immediate]),
+        prompt_hash=hashed.hash,
+        break_points=hashed.break_points,
         layers=layers,
         warnings=tuple(dict.fromkeys(_warnings(plan, gathered, trimmed, layers, tools))),
         failures=gathered.failures,
@@ -502,21 +535,48 @@ def trim(
     return TrimmedPrompt(stable, trim_user_content(plan, stable, rest, tools))
 
 
-def render(trimmed: TrimmedPrompt, tools: TextTools) -> Rendered:
-    """Render the user content: Retrieved, then Immediate."""
-    return join(
-        [
-            render_layer(Layer.RETRIEVED, trimmed.user.retrieved, tools),
-            render_layer(Layer.IMMEDIATE, trimmed.user.immediate, tools),
-        ]
+def render_retrieved(trimmed: TrimmedPrompt, tools: TextTools) -> RetrievedText:
+    """Render Retrieved, unless the very same stood behind the same system prompt before."""
+    user, before = trimmed.user, trimmed.system_prompt
+    evidence = tuple([decision.evidence for decision in user.retrieved])
+    key = (tools.key, before.hash, before.rules_hash, user.whole_chapters, *map(id, evidence))
+    return tools.memory.retrieved.get(key, lambda: _render_retrieved(trimmed, evidence, tools))
+
+
+def _render_retrieved(
+    trimmed: TrimmedPrompt, evidence: tuple[TrimEvidence, ...], tools: TextTools
+) -> RetrievedText:
+    system_prompt = trimmed.system_prompt
+    rendered = render_layer(Layer.RETRIEVED, trimmed.user.retrieved, tools)
+    prompt, up_to_rules = system_prompt.prompt, system_prompt.up_to_rules
+    end = PromptEnd(system_prompt.hasher.copy(), system_prompt.bytes, prompt.tokens)
+    points = [
+        BreakPoint(
+            "rules", system_prompt.rules_hash, system_prompt.rules_bytes, up_to_rules.tokens
+        ),
+        end.break_point("systemPrompt"),
+        *_break_points(_retrieved_parts(trimmed.user, tools), end),
+    ]
+    return RetrievedText(
+        rendered=rendered,
+        encoded=encode_text(rendered.text),
+        break_points=tuple(points),
+        hasher=end.hasher,
+        bytes=end.bytes,
+        tokens=end.tokens,
+        evidence=evidence,
     )
 
 
-def hash_prompt(trimmed: TrimmedPrompt, user_content: Rendered) -> str:
-    """Return the SHA-256 of the whole prompt, going on from where the system prompt ends."""
-    hasher = trimmed.system_prompt.hasher.copy()
-    hasher.update(user_content.text.encode())
-    return hasher.hexdigest()
+def hash_prompt(
+    retrieved: RetrievedText, user: UserContent, immediate: Rendered, tools: TextTools
+) -> HashedPrompt:
+    """Return the SHA-256 of the whole prompt, going on from where Retrieved ends, and its break points."""
+    end = PromptEnd(retrieved.hasher.copy(), retrieved.bytes, retrieved.tokens)
+    parts = list(_window_parts(user, tools))
+    points = tuple(_break_points(parts, end))
+    end.hasher.update(immediate.text[sum(len(part.text) for part in parts) :].encode())
+    return HashedPrompt(end.hasher.hexdigest(), retrieved.break_points + points)
 
 
 def summarise(
@@ -663,35 +723,46 @@ def _count_batches(batches: Iterable[RedactedFragments], tools: TextTools) -> li
     return units
 
 
-def find_break_points(
-    system_prompt: SystemPrompt, user: UserContent, tools: TextTools
-) -> Iterator[BreakPoint]:
+class PromptEnd:
+    """How far a prompt has been hashed: the hasher, and the bytes and tokens up to there."""
+
+    def __init__(self, hasher: Any, size: int, tokens: int) -> None:
+        self.hasher, self.bytes, self.tokens = hasher, size, tokens
+
+    def add(self, part: "_UserPart") -> None:
+        """Go on to the end of a part."""
+        data = part.text.encode()
+        self.hasher.update(data)
+        self.bytes += len(data)
+        self.tokens += part.tokens
+
+    def break_point(self, after: PartName) -> BreakPoint:
+        """Return the break point behind what came last."""
+        return BreakPoint(after, self.hasher.hexdigest(), self.bytes, self.tokens)
+
+
+class _UserPart(NamedTuple):
+    """A part of the user content; one without a name ends at no break point."""
+
+    name: PartName | None
+    text: str
+    tokens: int
+
+
+def _break_points(parts: Iterable[_UserPart], end: PromptEnd) -> Iterator[BreakPoint]:
     """Return where parts that change at different times meet, in the order of the prompt."""
-    rules, prompt = system_prompt.up_to_rules, system_prompt.prompt
-    yield BreakPoint("rules", system_prompt.rules_hash, system_prompt.rules_bytes, rules.tokens)
-    size, tokens = system_prompt.bytes, prompt.tokens
-    yield BreakPoint("systemPrompt", system_prompt.hash, size, tokens)
-    hasher = system_prompt.hasher.copy()
-    for after, text, cost in _parts(user, tools):
-        data = text.encode()
-        hasher.update(data)
-        size, tokens = size + len(data), tokens + cost
-        if after is not None:
-            yield BreakPoint(after, hasher.hexdigest(), size, tokens)
+    for part in parts:
+        end.add(part)
+        if part.name is not None:
+            yield end.break_point(part.name)
 
 
 def _size(text: str) -> int:
     return len(text.encode())
 
 
-_UserPart = tuple[PartName | None, str, int]
-
-
-def _parts(user: UserContent, tools: TextTools) -> Iterator[_UserPart]:
-    """Walk over the user content up to the last whole block before the cursor.
-
-    A part without a name ends at no break point.
-    """
+def _retrieved_parts(user: UserContent, tools: TextTools) -> Iterator[_UserPart]:
+    """Cut Retrieved where parts of different life meet."""
     retrieved = [decision for decision in user.retrieved if decision.is_kept]
     synopsis = [decision for decision in retrieved if decision.kind is FragmentKind.SYNOPSIS]
     heading = title(Layer.RETRIEVED, empty=not retrieved)
@@ -699,18 +770,22 @@ def _parts(user: UserContent, tools: TextTools) -> Iterator[_UserPart]:
     # provider cached then ends there.
     last = synopsis[-1:] if user.whole_chapters else []
     if before := synopsis[: len(synopsis) - len(last)]:
-        yield "story", *_join(heading, before, tools)
+        yield _UserPart("story", *_join(heading, before, tools))
         heading = ""
     if last or not before:
-        yield "story" if last else None, *_join(heading, last, tools)
+        yield _UserPart("story" if last else None, *_join(heading, last, tools))
     passages = retrieved[len(synopsis) :]
     passages_end = next(
         (n for n, decision in enumerate(passages) if decision.is_allusion), len(passages)
     )
     if passages_end:
-        yield "passages", *_join("", passages[:passages_end], tools)
+        yield _UserPart("passages", *_join("", passages[:passages_end], tools))
     if passages_end < len(passages):
-        yield "allusions", *_join("", passages[passages_end:], tools)
+        yield _UserPart("allusions", *_join("", passages[passages_end:], tools))
+
+
+def _window_parts(user: UserContent, tools: TextTools) -> Iterator[_UserPart]:
+    """Cut Immediate into blocks, up to the last whole one before the cursor."""
     immediate = [decision for decision in user.immediate if decision.is_kept]
     document = next((n for n, decision in enumerate(immediate) if decision.settled), None)
     if document is None:
@@ -720,7 +795,9 @@ def _parts(user: UserContent, tools: TextTools) -> Iterator[_UserPart]:
     blocks = list(_settled_blocks(immediate[document]))
     for number, block in enumerate(blocks):
         is_near_cursor = number >= len(blocks) - WINDOW_POINTS
-        yield "window" if is_near_cursor else None, text + block, tokens + tools.count(block)
+        yield _UserPart(
+            "window" if is_near_cursor else None, text + block, tokens + tools.count(block)
+        )
         text, tokens = "", 0
 
 

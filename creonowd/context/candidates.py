@@ -7,6 +7,7 @@ prompt at all is refused here. A `Decision` says what became of it, with its evi
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import NamedTuple, NoReturn
 
@@ -514,6 +515,7 @@ class LayerOutcome(Model):
     chunks: int
     sources: tuple[str, ...]
     evidence: tuple[TrimEvidence, ...]
+    encoded: "EncodedEvidence"
     redactions: tuple[RedactionEvidence, ...]
     rules: frozenset[Rule]
     actions: dict[Action, int]
@@ -538,6 +540,7 @@ def summarise_layer(decisions: Iterable[Decision]) -> LayerOutcome:
         chunks=len(kept),
         sources=tuple(sources),
         evidence=evidence,
+        encoded=EncodedEvidence(evidence),
         actions=dict(Counter([piece.action for piece in evidence])),
         rules=frozenset([piece.rule for piece in evidence]),
         redactions=add_up(chain.from_iterable([d.redactions for d in every if d.redactions])),
@@ -553,6 +556,24 @@ def add_up(evidence: Iterable[RedactionEvidence]) -> tuple[RedactionEvidence, ..
         RedactionEvidence(pattern_id=pattern, source_ref=ref, match_count=count)
         for (ref, pattern), count in sorted(sums.items())
     )
+
+
+class EncodedEvidence:
+    """Evidence as it stands in a reply, which is encoded once for all assemblies that share it."""
+
+    def __init__(self, evidence: Sequence[TrimEvidence]) -> None:
+        self._evidence = evidence
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, EncodedEvidence) and self.entries == other.entries
+
+    def __hash__(self) -> int:
+        return hash(self.entries)
+
+    @cached_property
+    def entries(self) -> bytes:
+        """The entries of a list without its brackets."""
+        return msgspec.json.encode(self._evidence)[1:-1]
 
 
 class EncodedPart(NamedTuple):
@@ -572,7 +593,12 @@ class EncodedPart(NamedTuple):
 
 def encode_part(text: str, evidence: Sequence[TrimEvidence]) -> EncodedPart:
     """Encode a part of the prompt, so that it can be put together with others."""
-    return EncodedPart(msgspec.json.encode(text)[1:-1], msgspec.json.encode(evidence)[1:-1])
+    return EncodedPart(encode_text(text), EncodedEvidence(evidence).entries)
+
+
+def encode_text(text: str) -> bytes:
+    """Return a text as it stands between the quotes of JSON."""
+    return msgspec.json.encode(text)[1:-1]
 
 
 class Rendered(NamedTuple):

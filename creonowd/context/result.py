@@ -8,7 +8,13 @@ from msgspec import UNSET, Raw, UnsetType
 
 from creonowd.context.assemble import Assembly, BreakPoint, PartName
 from creonowd.context.budget import CountCorrection
-from creonowd.context.candidates import EncodedPart, TrimEvidence, add_up, encode_part
+from creonowd.context.candidates import (
+    EncodedEvidence,
+    EncodedPart,
+    TrimEvidence,
+    add_up,
+    encode_text,
+)
 from creonowd.context.fragment import DYNAMIC, Layer, Notice, show
 from creonowd.context.stable_prefix import PrefixChange, PrefixComparison
 from creonowd.errors import Language
@@ -224,9 +230,14 @@ class EncodedResult(NamedTuple):
 
 
 def encode_result(assembly: Assembly, target: ModelTarget) -> EncodedResult:
-    """Encode what an answer has beside the stable part."""
-    dynamic = [piece for layer in DYNAMIC for piece in assembly.layers[layer].evidence]
-    new = encode_part(assembly.user_content.text, [*_untimely(assembly), *dynamic])
+    """Encode what an answer has beside the stable part, and beside what was encoded before."""
+    retrieved, layers = assembly.retrieved, assembly.layers
+    rest = assembly.user_content.text[len(retrieved.rendered.text) :]
+    evidence = [EncodedEvidence([*_untimely(assembly)]), *(layers[one].encoded for one in DYNAMIC)]
+    new = EncodedPart(
+        retrieved.encoded + encode_text(rest),
+        b",".join([part.entries for part in evidence if part.entries]),
+    )
     return EncodedResult(assembly.system_prompt.encoded, new, _answer_fields(assembly, target))
 
 

@@ -359,6 +359,8 @@ class Memory:
         """Prepared rules and settings, and system prompts, by their input."""
         self.readings: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
         """What was read of documents."""
+        self.retrieved: Memo[tuple[object, ...], Any] = Memo(2 * characters, _weigh_value)
+        """Retrieved as it was rendered, by the ids of what it was made of."""
         self.outcomes: Memo[tuple[int, ...], Any] = Memo(characters, _weigh_outcome)
         """Sums of a layer, by the ids of its evidence."""
         self.chunks: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
