@@ -7,7 +7,7 @@ nobody else in the project.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -74,6 +74,7 @@ class Mentions:
         self._found: Memo[tuple[tuple[str, ...], str], Names] = Memo(capacity, _weigh)
         self._counts: Memo[tuple[tuple[str, ...], str], Counter[str]] = Memo(capacity, _weigh)
         self._in_heads: Memo[str, dict[tuple[str, ...], Names]] = Memo(capacity, _weigh_head)
+        self._spots: Memo[tuple[tuple[str, ...], str], tuple[_Spots, ...]] = Memo(capacity, _weigh)
 
     def find(self, names: Iterable[str], text: str) -> Names:
         """Return which of the names a text mentions."""
@@ -93,6 +94,26 @@ class Mentions:
             found = known[wanted] = self._find_in_parts(wanted, head)
         last = self._find_in_parts(wanted, text[end:])
         return found | last if last else found
+
+    def spot(self, names: Iterable[str], text: str) -> "SpottedNames":
+        """Search a text once for many names, to ask then which of some of them it mentions."""
+        wanted = _sorted_names(tuple(names))
+        if not wanted:
+            return SpottedNames(())
+        end = settled_end(text) if len(text) <= LONGEST_KEPT_WHOLE else 0
+        head, last = text[:end], text[end:]
+        in_head = self._spots_in(wanted, head) if head else ()
+        return SpottedNames(in_head + self._spots_in(wanted, last))
+
+    def _spots_in(self, names: tuple[str, ...], text: str) -> "tuple[_Spots, ...]":
+        def search() -> tuple[_Spots, ...]:
+            parts = _parts_of(text)
+            if len(parts) > 1:
+                return tuple([one for part in parts for one in self._spots_in(names, part)])
+            spots = _spots(names, text)
+            return (spots,) if spots else ()
+
+        return self._spots.get((names, text), search)
 
     def count(self, names: Iterable[str], text: str) -> Counter[str]:
         """Return how often a text mentions each of the names."""
@@ -153,12 +174,39 @@ def _count(names: tuple[str, ...], text: str) -> Counter[str]:
 
 def _matches(names: tuple[str, ...], text: str) -> Iterator[tuple[str, int, int]]:
     """Find whole names from left to right, at each place the longest."""
-    matches = _automaton(names).find_matches_as_indexes(text, overlapping=True)
     covered = 0
-    for start, end in sorted(((s, e) for _, s, e in matches), key=lambda m: (m[0], -m[1])):
-        if start >= covered and _is_whole_name(text, start, end):
-            yield text[start:end], start, end
+    for start, end, name in _spots(names, text):
+        if start >= covered:
+            yield name, start, end
             covered = end
+
+
+_Spots = tuple[tuple[int, int, str], ...]
+
+
+def _spots(names: tuple[str, ...], text: str) -> _Spots:
+    """Find whole names wherever they stand, from left to right, at each place the longest first."""
+    matches = _automaton(names).find_matches_as_indexes(text, overlapping=True)
+    ordered = sorted(((s, e) for _, s, e in matches), key=lambda m: (m[0], -m[1]))
+    return tuple([(s, e, text[s:e]) for s, e in ordered if _is_whole_name(text, s, e)])
+
+
+class SpottedNames:
+    """Where the parts of a text mention any of many names."""
+
+    def __init__(self, parts: tuple[_Spots, ...]) -> None:
+        self._parts = parts
+
+    def of(self, names: Container[str]) -> Names:
+        """Return which of some of the names are mentioned, as if only those had been searched for."""
+        found: set[str] = set()
+        for spots in self._parts:
+            covered = 0
+            for start, end, name in spots:
+                if start >= covered and name in names:
+                    found.add(name)
+                    covered = end
+        return frozenset(found)
 
 
 @lru_cache(maxsize=32)

@@ -1,6 +1,8 @@
 """Which names a text mentions, and which parts of a name stand for it."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from creonowd.context.names import Mentions, parts_of, unambiguous_parts
 
@@ -28,6 +30,21 @@ def test_a_name_far_inside_a_novel_is_found() -> None:
     text = "雨还在下，檐水滴在石阶上，一下又一下地敲着，像旧钟，也像谁的脚步声，由远及近。\n" * 5000
 
     assert Mentions().find(["苏晴"], f"{text}苏晴{text}") == {"苏晴"}
+
+
+ALL_NAMES = ("林远", "林远山", "远山", "山里", "Anna", "Ann", "Anna Lee")
+
+
+@given(
+    pieces=st.lists(st.sampled_from([*ALL_NAMES, "里", " ", "\n", "雨下了一夜，没有人来。\n" * 30])),
+    names=st.sets(st.sampled_from(ALL_NAMES)),
+)
+def test_one_search_for_all_names_answers_for_some(pieces: list[str], names: set[str]) -> None:
+    text = "".join(pieces)
+
+    spotted = Mentions().spot(ALL_NAMES, text)
+
+    assert spotted.of(names) == Mentions().find(names, text)
 
 
 @pytest.mark.parametrize(
