@@ -145,6 +145,7 @@ class Assembly(Model):
     layers: dict[Layer, LayerOutcome]
     warnings: tuple[Caution, ...]
     failures: tuple[Failure, ...]
+    chunk_room: int
     tokenizer: CachingTokenizer
 
     @property
@@ -160,6 +161,12 @@ class Assembly(Model):
     def count(self, action: Action) -> int:
         """Count the candidates that an action was taken on."""
         return sum(outcome.actions.get(action, 0) for outcome in self.layers.values())
+
+    def fits_with(self, decision: Decision) -> int | None:
+        """Return how many more tokens of room in its layer would have kept all of a candidate."""
+        if decision.wanted is None:
+            return decision.fits_with
+        return max(1, decision.wanted - self.chunk_room)
 
     def decisions(self) -> Iterator[Decision]:
         """Return the decisions on all candidates, layer by layer."""
@@ -340,6 +347,7 @@ def _compose(plan: Plan, everything: GatheredFragments, tools: TextTools) -> Ass
         layers=layers,
         warnings=tuple(dict.fromkeys(_warnings(plan, gathered, trimmed, layers, tools))),
         failures=gathered.failures,
+        chunk_room=trimmed.user.chunk_room,
         tokenizer=tools.tokenizer,
     )
 

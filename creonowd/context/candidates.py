@@ -362,7 +362,8 @@ class TrimEvidence(Model, gc=False):
 class Decision(Model, gc=False):
     """What the prompt keeps of a candidate, the evidence for that, and what ranked it.
 
-    `fits_with` is how many more tokens of room in its layer would have kept all of it. `settled`
+    `fits_with` is how many more tokens of room in its layer would have kept all of it; that of a
+    chunk follows from the tokens `wanted` by it and all that ranks above it. `settled`
     is how much of `rendered`, in code points, stands before the author's cursor in the document.
     `is_allusion` is that of its fragment.
     """
@@ -376,6 +377,7 @@ class Decision(Model, gc=False):
     confidence: float | None = None
     priority: int | None = None
     fits_with: int | None = None
+    wanted: int | None = None
     settled: int = 0
     is_allusion: bool = False
     redactions: tuple[RedactionEvidence, ...] = ()

@@ -52,6 +52,8 @@ SELECTION_REF = "selection"
 NOTES_SHARE = 4
 ALLUSION_SHARE = 3
 ALLUSION_TOKENS = 560
+# How many sets of decisions on the same chunks are kept.
+MOST_DECIDED = 4
 # What the window leaves below the target changes with every letter; chunks get whole steps of it.
 ROOM_STEP = 256
 # A suggested budget is a multiple of this. It is computed as if Rules may have no more than this
@@ -127,11 +129,13 @@ class RetrievedRoom(NamedTuple):
 class UserContent(Model):
     """The decisions on Retrieved and Immediate, in the order of the prompt.
 
-    `whole_chapters` says that the story so far is the text of chapters.
+    `whole_chapters` says that the story so far is the text of chapters. `chunk_room` is what the
+    room that chunks wanted is measured against.
     """
 
     retrieved: tuple[Decision, ...]
     immediate: tuple[Decision, ...]
+    chunk_room: int = 0
     whole_chapters: bool = False
 
 
@@ -157,9 +161,12 @@ def trim_user_content(
     chunks = given.chunks.trim(
         _retrieved_room(plan, taken, story, given.chunks.pinned_tokens), window.span, steady_room
     )
-    retrieved = (*synopsis, *chunks, *of_layer(Layer.RETRIEVED, repeated))
+    retrieved = (*synopsis, *chunks.decisions, *of_layer(Layer.RETRIEVED, repeated))
     return UserContent(
-        retrieved=retrieved, immediate=immediate, whole_chapters=plan.allowances.long
+        retrieved=retrieved,
+        immediate=immediate,
+        chunk_room=chunks.room,
+        whole_chapters=plan.allowances.long,
     )
 
 
@@ -513,6 +520,16 @@ class _ChosenChunks(NamedTuple):
     allusions: Sequence[int] = ()
 
 
+class TrimmedChunks(NamedTuple):
+    """The decisions on chunks, and the room that what was wanted is measured against.
+
+    The room changes with each letter of the author, and the decisions rarely.
+    """
+
+    decisions: tuple[Decision, ...]
+    room: int
+
+
 class RankedChunks:
     """Chunks, best first, with the decisions on them that were made before.
 
@@ -536,7 +553,8 @@ class RankedChunks:
         all_chunks = self._without_duplicates(range(len(self.units)), set())
         self._last: tuple[frozenset[int], _ChunkChoice] = (frozenset(), all_chunks)
         self._kept: dict[int, Decision] = {}
-        self._dropped: dict[tuple[int, Rule], Decision] = {}
+        self._dropped: dict[tuple[int, Rule, int | None], Decision] = {}
+        self._decided: dict[object, tuple[Decision, ...]] = {}
 
     @property
     def weight(self) -> int:
@@ -551,7 +569,7 @@ class RankedChunks:
 
     def trim(
         self, room: RetrievedRoom, window: Span | None, steady_room: int | None = None
-    ) -> tuple[Decision, ...]:
+    ) -> "TrimmedChunks":
         """Keep chunks by falling score; the decisions stand in the order of the prompt.
 
         What lies in the window on the document is no candidate, and what repeats it elsewhere is a
@@ -561,14 +579,26 @@ class RankedChunks:
         candidates, rejected = self._candidates(window)
         steady = room.tokens if steady_room is None else steady_room
         chosen = self._choose(candidates, room.tokens, steady)
-        left_out = self._leave_out(chosen, room.rule)
+        key = (room.rule, *map(tuple, (*chosen[:4], chosen.allusions, rejected)))
+        decisions = self._decided.get(key)
+        if decisions is None:
+            if len(self._decided) >= MOST_DECIDED:
+                self._decided.clear()
+                self._dropped.clear()
+            decisions = self._decided[key] = self._decide(chosen, rejected, room.rule)
+        return TrimmedChunks(decisions, chosen.room)
+
+    def _decide(
+        self, chosen: _ChosenChunks, rejected: Sequence[tuple[int, Rule]], rule: Rule
+    ) -> tuple[Decision, ...]:
+        left_out = self._leave_out(chosen, rule)
         left_out |= {index: self._drop(index, rule) for index, rule in rejected}
         place = self._place.__getitem__
         first = sorted([*chosen.in_order, *left_out], key=place)
         rest = (*sorted(chosen.gap_fillers, key=place), *sorted(chosen.allusions, key=place))
         return tuple([left_out.get(index) or self._keep(index) for index in (*first, *rest)])
 
-    def _leave_out(self, chosen: "_ChosenChunks", rule: Rule) -> dict[int, Decision]:
+    def _leave_out(self, chosen: _ChosenChunks, rule: Rule) -> dict[int, Decision]:
         """Return the decisions on the chunks that did not fit.
 
         One is sure to fit only where everything that ranks above it does; what the skill's target
@@ -578,9 +608,7 @@ class RankedChunks:
             return {index: self._drop(index, rule) for index in chosen.left_out}
         wanted = accumulate([self._tokens[index] for index in chosen.asked])
         up_to = dict(zip(chosen.asked, wanted, strict=True))
-        return {
-            index: self._drop(index, rule, up_to[index] - chosen.room) for index in chosen.left_out
-        }
+        return {index: self._drop(index, rule, up_to[index]) for index in chosen.left_out}
 
     def _choose(self, candidates: Sequence[int], room: int, steady_room: int) -> "_ChosenChunks":
         """Fill the room: first chunks that the query found, then allusions in a share of their own.
@@ -665,13 +693,14 @@ class RankedChunks:
             self._kept[index] = keep(self.units[index], rule)
         return self._kept[index]
 
-    def _drop(self, index: int, rule: Rule, missing: int | None = None) -> Decision:
-        if (index, rule) not in self._dropped:
-            self._dropped[index, rule] = drop(self.units[index], rule)
-        dropped = self._dropped[index, rule]
-        if missing is None or dropped.evidence.rule is not rule:
-            return dropped
-        return replace(dropped, fits_with=max(1, missing))
+    def _drop(self, index: int, rule: Rule, wanted: int | None = None) -> Decision:
+        key = (index, rule, wanted)
+        if key not in self._dropped:
+            dropped = drop(self.units[index], rule)
+            if wanted is not None and dropped.evidence.rule is rule:
+                dropped = replace(dropped, wanted=wanted)
+            self._dropped[key] = dropped
+        return self._dropped[key]
 
 
 def _overlaps(span: Span | None, other: Span | None) -> bool:

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType, field
 from msgspec.structs import asdict, replace
 
 from creonowd.context.assemble import Assembly
-from creonowd.context.budget import LARGEST_TOTAL, Allowances
+from creonowd.context.budget import LARGEST_TOTAL
 from creonowd.context.candidates import Decision, layer_content
 from creonowd.context.fragment import Action, Extent, Layer, Reason, Rule
 from creonowd.context.language import FRAMES
@@ -288,7 +288,7 @@ def _detail(
             _fragment(
                 decision,
                 kind_of(decision, assembly.plan.document_id),
-                _fits_with(allowances, decision, first_short),
+                _fits_with(assembly, decision, first_short),
                 parts,
             )
             for decision in decisions
@@ -300,7 +300,7 @@ def _detail(
 
 def fits_with(assembly: Assembly, decision: Decision) -> int | None:
     """Return how much more budget keeps all of a candidate; None if that cannot be promised."""
-    return _fits_with(assembly.plan.allowances, decision, _first_short(assembly))
+    return _fits_with(assembly, decision, _first_short(assembly))
 
 
 def _first_short(assembly: Assembly) -> int:
@@ -311,12 +311,13 @@ def _first_short(assembly: Assembly) -> int:
     return min(map(_growth_order, short), default=len(_FILL_ORDER))
 
 
-def _fits_with(allowances: Allowances, decision: Decision, first_short: int) -> int | None:
+def _fits_with(assembly: Assembly, decision: Decision, first_short: int) -> int | None:
     """Return how much more budget keeps all of a candidate, if nothing else takes it first."""
-    if decision.fits_with is None or _growth_order(decision) > first_short:
+    missing, allowances = assembly.fits_with(decision), assembly.plan.allowances
+    if missing is None or _growth_order(decision) > first_short:
         return None
     in_rules = decision.evidence.layer is Layer.RULES
-    more = allowances.more_for_rules(decision.fits_with) if in_rules else decision.fits_with
+    more = allowances.more_for_rules(missing) if in_rules else missing
     if more is None:
         return None
     needed = allowances.profile_total(allowances.total + more)

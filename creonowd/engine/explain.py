@@ -765,7 +765,7 @@ class _Explainer:
 
     def _fits_pinned(self, decision: Decision) -> bool:
         """Return whether a candidate, or a part of it, comes into the prompt if it is pinned."""
-        fragment, missing = decision.fragment, decision.fits_with
+        fragment, missing = decision.fragment, self._assembly.fits_with(decision)
         if decision.evidence.rule is Rule.SIZE_LIMIT:
             return False
         if decision.evidence.layer is not Layer.SETTINGS or missing is None:

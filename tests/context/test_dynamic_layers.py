@@ -41,7 +41,7 @@ def chunk(name: str, score: float, length: int = 3, span: Span | None = None) ->
 def kept(units: list[Unit], room: int, shown: Span | None = None) -> list[str]:
     return [
         v.evidence.source_ref
-        for v in RankedChunks(units).trim(RetrievedRoom(room), shown)
+        for v in RankedChunks(units).trim(RetrievedRoom(room), shown).decisions
         if v.is_kept
     ]
 
@@ -84,7 +84,7 @@ def test_ties_break_by_path() -> None:
 def test_more_chunks_than_the_limit_are_left_out_by_rank() -> None:
     units = [chunk(f"{n:03}", n / 1000, length=1) for n in range(CHUNK_LIMIT + 50)]
 
-    chosen = RankedChunks(units).trim(RetrievedRoom(1_000_000), None)
+    chosen = RankedChunks(units).trim(RetrievedRoom(1_000_000), None).decisions
 
     dropped = [v.evidence.source_ref for v in chosen if not v.is_kept]
     assert dropped == [f"{n:03}" for n in range(50)]
@@ -98,7 +98,7 @@ def test_the_same_text_is_shown_once() -> None:
         USING,
     )
 
-    chosen = RankedChunks([one, twin]).trim(RetrievedRoom(1_000_000), None)
+    chosen = RankedChunks([one, twin]).trim(RetrievedRoom(1_000_000), None).decisions
 
     rules = {v.evidence.source_ref: v.evidence.rule for v in chosen}
     assert rules == {"a": Rule.DUPLICATE, "b": Rule.SCORE}
@@ -113,9 +113,10 @@ def test_what_the_window_shows_is_left_out() -> None:
 def test_the_missing_room_is_reported() -> None:
     unit = chunk("a", 0.9)
 
-    (decision,) = RankedChunks([unit]).trim(RetrievedRoom(unit.tokens - 4), None)
+    trimmed = RankedChunks([unit]).trim(RetrievedRoom(unit.tokens - 4), None)
 
-    assert decision.fits_with == 4
+    (decision,) = trimmed.decisions
+    assert decision.wanted == trimmed.room + 4
 
 
 def passages(count: int, length: int = 12) -> tuple[Fragment, ...]:
@@ -186,7 +187,7 @@ def test_passages_fill_the_prompt_up_to_the_target_of_the_skill(target: int) -> 
     assert full.tokens > 5700
     assert target - 300 < assembly.tokens <= target
     left_out = [d for d in assembly.layers[Layer.RETRIEVED].decisions if not d.is_kept]
-    assert {(d.evidence.rule, d.fits_with) for d in left_out} == {(Rule.TARGET, None)}
+    assert {(d.evidence.rule, assembly.fits_with(d)) for d in left_out} == {(Rule.TARGET, None)}
     assert assembly.layers[Layer.IMMEDIATE] == full.layers[Layer.IMMEDIATE]
 
 
