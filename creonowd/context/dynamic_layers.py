@@ -379,7 +379,7 @@ def _share_room(
     The window first takes its share, then what the chunks leave. Where it cannot show all that
     lies before the cursor its share is kept for it, whatever lies after the cursor.
     """
-    first = measure_window(around, min(room, share), least)
+    first = measure_window(around, min(room, share), least, chunks.own_end)
     steady_room = room - (first.tokens if first.from_start else min(room, share))
     kept = chunks.kept_tokens(steady_room, first.span)
     # A larger budget would bring more chunks, too.
@@ -544,6 +544,9 @@ class RankedChunks:
         order = sorted(range(len(keys)), key=keys.__getitem__)
         self._place = sorted(range(len(order)), key=order.__getitem__)
         self._with_span = [n for n, unit in enumerate(self.units) if unit.fragment.span is not None]
+        own = [unit.fragment.span.end for unit in self.units if unit.fragment.span is not None]
+        # Where the last chunk of the author's document ends.
+        self.own_end = max(own, default=0)
         self._tokens = [unit.tokens for unit in self.units]
         self._fewest_tokens = min(self._tokens, default=0)
         self.pinned_tokens = sum(one.tokens for one in self.units if one.fragment.pinned)

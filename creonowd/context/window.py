@@ -283,7 +283,7 @@ class CountedText(NamedTuple):
         """Count the text from an offset on, behind another: its first part anew."""
         part = bisect_right(self.starts, offset)
         end = self.starts[part] if part < len(self.starts) else len(self.text)
-        return tools.count(before + self.text[offset:end]) + self.tokens - self.sums[part]
+        return _count_behind(before, self.text[offset:end], tools) + self.tokens - self.sums[part]
 
     def tokens_to(self, offset: int, after: str, tools: TextTools) -> int:
         """Count the text up to an offset, before another: its last part anew."""
@@ -392,7 +392,14 @@ def _count_from(part: str, start: int, heading: str, tools: TextTools) -> int:
     starts, sums = tools.cell_sums(part)
     cell = bisect_right(starts, start)
     end = starts[cell] if cell < len(starts) else len(part)
-    return tools.count(heading + part[start:end]) + sums[-1] - sums[cell]
+    return _count_behind(heading, part[start:end], tools) + sums[-1] - sums[cell]
+
+
+def _count_behind(heading: str, text: str, tools: TextTools) -> int:
+    """Count a text behind its heading; where they add up, the heading is not counted again."""
+    if adds_up(heading[-1:], text):
+        return tools.count(heading) + tools.count(text)
+    return tools.count(heading + text)
 
 
 def last_part(text: str, starts: Sequence[int], end: int, after: str) -> int:
@@ -592,19 +599,23 @@ def fit_window(around: Surroundings, room: int, least: int = 0, others: int = 0)
     if not shown.text and whole:
         return DocumentWindow()
     rule, more = Rule.WINDOW, None
+    all_before, all_after = _all_sides(around)
     if not whole and around.is_read:
-        wanted = _fit(around, _room_for_all(around), least)
-        if shown == wanted:
-            rule = Rule.SKILL_WINDOW
-        else:
-            more = max(1, wanted.tokens - room + others)
+        # Where nothing bounds the window, more room would show the whole document.
+        wanted_tokens = all_before.tokens + all_after.tokens
+        if around.bounded:
+            wanted = _fit(around, _room_for_all(around), least)
+            wanted_tokens = wanted.tokens
+            rule = Rule.SKILL_WINDOW if shown == wanted else rule
+        if rule is not Rule.SKILL_WINDOW:
+            more = max(1, wanted_tokens - room + others)
     ref = around.ref
     return DocumentWindow(
         tokens=shown.tokens,
         span=_span(around, shown),
         from_start=_is_whole_before(shown.before, around.before),
         decision=Decision(
-            evidence=_evidence(ref, around, shown, rule, whole=whole),
+            evidence=_evidence(around, shown, rule, all_before, all_after, whole=whole),
             text=shown.text,
             fragment=_fragment(around.document, _span(around, shown)),
             rendered=_render(around, shown),
@@ -615,8 +626,19 @@ def fit_window(around: Surroundings, room: int, least: int = 0, others: int = 0)
     )
 
 
-def measure_window(around: Surroundings, room: int, least: int) -> DocumentWindow:
-    """Return what `fit_window` does without the decision: its tokens, and what it shows."""
+def measure_window(
+    around: Surroundings, room: int, least: int, up_to: int | None = None
+) -> DocumentWindow:
+    """Return what `fit_window` does without the decision: its tokens, and what it shows.
+
+    Nothing behind `up_to` matters to the caller where the window does not begin with the document:
+    what is shown after the cursor, and the tokens, are then left out if that lies before it.
+    """
+    if up_to is not None and up_to <= around.before.position:
+        side = _fit_side_before(around, room, least)
+        if side is not None and side.text and not _is_whole_before(side, around.before):
+            position = around.before.position
+            return DocumentWindow(span=Span(position - side.reach, position), from_start=False)
     shown = _fit(around, room, least)
     if not shown.text and _is_whole(shown, around):
         return DocumentWindow()
@@ -625,6 +647,19 @@ def measure_window(around: Surroundings, room: int, least: int) -> DocumentWindo
         span=_span(around, shown),
         from_start=_is_whole_before(shown.before, around.before),
     )
+
+
+def _fit_side_before(around: Surroundings, room: int, least: int) -> Side | None:
+    """Return the text before the cursor as `_fit` does; None if that depends on the text after it."""
+    is_asked = 0 < least <= room
+    if is_asked and _most_before(around) < least:
+        return None
+    grid = max(1, around.step // 2)
+    side = _fit_before(around, grid, room)
+    while grid > 1 and is_asked and side.tokens < least:
+        grid //= 2
+        side = _fit_before(around, grid, room)
+    return side
 
 
 def _room_for_all(around: Surroundings) -> int:
@@ -656,15 +691,20 @@ def _falls_short(around: Surroundings, shown: _ShownSides, room: int, least: int
     """
     if least <= 0 or room < least:
         return False
-    before = around.before
-    lowest = before.lowest
-    if around.bounded and before.floor > 0:
-        lowest = min(before.position, lowest + around.step)
-    most_before = _tokens_from(before, before.counted.offset_of(lowest), around.tools)
+    most_before = _most_before(around)
     if most_before >= least:
         return shown.before.tokens < least
     most_after = _tokens_to(around.after, around.after.limit, around.tools)
     return shown.tokens < least <= most_before + most_after
+
+
+def _most_before(around: Surroundings) -> int:
+    """Return the tokens of all that could be shown before the cursor."""
+    before = around.before
+    lowest = before.lowest
+    if around.bounded and before.floor > 0:
+        lowest = min(before.position, lowest + around.step)
+    return _tokens_from(before, before.counted.offset_of(lowest), around.tools)
 
 
 def _fit_on_grid(around: Surroundings, grid: int, room: int, least: int) -> _ShownSides:
@@ -703,6 +743,7 @@ def show_before(before: TextBefore, room: int, grid: int, tools: TextTools) -> S
     Where not even the last multiple will do, the cut is finer.
     """
     marks = range(before.lowest // grid, (before.position - 1) // grid + 1)
+    counted = before.counted
 
     def start(mark: int) -> int:
         # Where the cursor lies beyond the reach of a mark, it is the same for all cursors.
@@ -722,7 +763,9 @@ def show_before(before: TextBefore, room: int, grid: int, tools: TextTools) -> S
             return position >= before.position
         return _tokens_from(before, before.counted.offset_of(position), tools) <= room
 
-    fitting = bisect_left(marks, x=True, key=fits)
+    near = min(bisect_left(counted.sums, counted.tokens - room), len(counted.starts) - 1)
+    guess = counted.position_of(counted.starts[near]) // grid - marks.start
+    fitting = _first_holding(len(marks), guess, lambda number: fits(marks[number]))
     if fitting < len(marks) and (position := start(marks[fitting])) < before.position:
         offset = before.counted.offset_of(position)
         return _side_from(before, offset, before.position - position, tools)
@@ -804,8 +847,31 @@ def _paragraphs_between(after: TextAfter, start: int, end: int) -> list[int]:
 
 def _last_fitting(after: TextAfter, ends: list[int], room: int, tools: TextTools) -> int:
     """Return the last of some offsets up to which the text fits; 0 if none."""
-    fitting = bisect_right(ends, room, key=lambda end: _tokens_to(after, end, tools))
-    return ends[fitting - 1] if fitting else 0
+    counted = after.counted
+    near = min(bisect_left(counted.sums, room), len(counted.starts) - 1)
+    guess = bisect_left(ends, counted.starts[near])
+    over = _first_holding(
+        len(ends), guess, lambda number: _tokens_to(after, ends[number], tools) > room
+    )
+    return ends[over - 1] if over else 0
+
+
+def _first_holding(size: int, guess: int, holds: Callable[[int], bool]) -> int:
+    """Return the first number below `size` from which on something holds, else `size`.
+
+    It looks around a guess first: a search by halves also counts up to places near the cursor,
+    where each letter makes new text of it, and took twice the time.
+    """
+    low, high, step, at = 0, size, 1, guess
+    while low < high:
+        if not low <= at < high:
+            at = (low + high) // 2
+        if holds(at):
+            high, at = at, at - step
+        else:
+            low, at = at + 1, at + step
+        step *= 2
+    return low
 
 
 def _side_to(after: TextAfter, end: int, tools: TextTools) -> Side:
@@ -876,15 +942,20 @@ def _render(around: Surroundings, shown: _ShownSides) -> str:
     )
 
 
-def _evidence(
-    ref: str, around: Surroundings, shown: _ShownSides, rule: Rule, *, whole: bool
-) -> TrimEvidence:
+def _all_sides(around: Surroundings) -> tuple[Side, Side]:
+    """Return all that was read on either side."""
     before = _side_from(around.before, 0, 0, around.tools)
     after = _side_to(around.after, len(around.after.counted.text), around.tools)
+    return before, after
+
+
+def _evidence(
+    around: Surroundings, shown: _ShownSides, rule: Rule, before: Side, after: Side, *, whole: bool
+) -> TrimEvidence:
     action = Action.TRIMMED if shown.text else Action.DROPPED
     return TrimEvidence(
         layer=Layer.IMMEDIATE,
-        source_ref=ref,
+        source_ref=around.ref,
         action=Action.KEPT if whole else action,
         reason=Reason.OVER_BUDGET,
         rule=rule,
