@@ -178,7 +178,7 @@ class RetrievedText(NamedTuple):
     """Retrieved as it stands behind a system prompt, with the hash of all up to its end.
 
     `tokens` and `bytes` include the system prompt. It is kept under the ids of `evidence`, on what
-    it was made of.
+    it was made of. `outcome` adds up the decisions and has none of them.
     """
 
     rendered: Rendered
@@ -188,6 +188,7 @@ class RetrievedText(NamedTuple):
     bytes: int
     tokens: int
     evidence: tuple[TrimEvidence, ...]
+    outcome: LayerOutcome
 
     @property
     def weight(self) -> int:
@@ -336,7 +337,7 @@ def _compose(plan: Plan, everything: GatheredFragments, tools: TextTools) -> Ass
     retrieved = render_retrieved(trimmed, tools)
     immediate = render_layer(Layer.IMMEDIATE, trimmed.user.immediate, tools)
     hashed = hash_prompt(retrieved, trimmed.user, immediate, tools)
-    layers = summarise(plan, gathered, trimmed, tools)
+    layers = summarise(plan, gathered, trimmed, retrieved, tools)
     return Assembly(
         plan=plan,
         system_prompt=trimmed.system_prompt,
@@ -573,6 +574,7 @@ def _render_retrieved(
         bytes=end.bytes,
         tokens=end.tokens,
         evidence=evidence,
+        outcome=replace(_recall_outcome(trimmed.user.retrieved, tools), decisions=()),
     )
 
 
@@ -588,19 +590,24 @@ def hash_prompt(
 
 
 def summarise(
-    plan: Plan, gathered: GatheredFragments, trimmed: TrimmedPrompt, tools: TextTools
+    plan: Plan,
+    gathered: GatheredFragments,
+    trimmed: TrimmedPrompt,
+    retrieved: RetrievedText,
+    tools: TextTools,
 ) -> dict[Layer, LayerOutcome]:
     """Add up the outcome of each layer, with the candidates that could not be read."""
-    left_out = (item for item in (*gathered.left_out, *plan.left_out) if item.layer in DYNAMIC)
-    unread = drop_unread(left_out, tools)
+    left_out = [item for item in (*gathered.left_out, *plan.left_out) if item.layer in DYNAMIC]
+    unread = drop_unread(left_out, tools) if left_out else []
     untimely = _drop_untimely(gathered.untimely, tools)
     user, stable = trimmed.user, trimmed.system_prompt
+    more = of_layer(Layer.RETRIEVED, (*unread, *untimely))
     outcomes = {
         Layer.RULES: stable.rules,
         Layer.SETTINGS: stable.settings,
-        Layer.RETRIEVED: _recall_outcome(
-            (*user.retrieved, *of_layer(Layer.RETRIEVED, (*unread, *untimely))), tools
-        ),
+        Layer.RETRIEVED: _recall_outcome((*user.retrieved, *more), tools)
+        if more
+        else replace(retrieved.outcome, decisions=user.retrieved),
         Layer.IMMEDIATE: summarise_layer(
             (*user.immediate, *of_layer(Layer.IMMEDIATE, (*unread, *untimely)))
         ),

@@ -545,8 +545,13 @@ def summarise_layer(decisions: Iterable[Decision]) -> LayerOutcome:
         encoded=EncodedEvidence(evidence),
         actions=dict(Counter([piece.action for piece in evidence])),
         rules=frozenset([piece.rule for piece in evidence]),
-        redactions=add_up(chain.from_iterable([d.redactions for d in every if d.redactions])),
+        redactions=_redactions_of(every),
     )
+
+
+def _redactions_of(decisions: Sequence[Decision]) -> tuple[RedactionEvidence, ...]:
+    found = [decision.redactions for decision in decisions if decision.redactions]
+    return add_up(chain.from_iterable(found)) if found else ()
 
 
 def add_up(evidence: Iterable[RedactionEvidence]) -> tuple[RedactionEvidence, ...]:

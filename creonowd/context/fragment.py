@@ -6,7 +6,7 @@ a client decides how it reads; it never reaches a prompt.
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType
@@ -16,6 +16,7 @@ from creonowd.errors import WARNINGS, Language, WarningCode, Wording
 from creonowd.model import Model
 
 DEFAULT_PRIORITY = 100
+KEPT_WARNINGS = 256
 # The specification spells these out, so a client that names no locale gets them as they stand there.
 SPELT_OUT = frozenset({WarningCode.KG_UNAVAILABLE})
 
@@ -350,8 +351,17 @@ class ShownWarnings(NamedTuple):
 
 def show(cautions: Iterable[Caution], language: Language = Language.DEFAULT) -> ShownWarnings:
     """Return warnings for a client, in its language."""
-    given = tuple(cautions)
-    return ShownWarnings([c.text(language) for c in given], [c.notice(language) for c in given])
+    texts, notices = _shown(tuple(cautions), language)
+    return ShownWarnings([*texts], [*notices])
+
+
+# Each assembly of a project has the same few.
+@lru_cache(maxsize=KEPT_WARNINGS)
+def _shown(
+    cautions: tuple[Caution, ...], language: Language
+) -> tuple[tuple[str, ...], tuple[Notice, ...]]:
+    texts = tuple([one.text(language) for one in cautions])
+    return texts, tuple([one.notice(language) for one in cautions])
 
 
 @cache

@@ -321,14 +321,14 @@ def _both_counts(assembly: Assembly) -> BoundedCount | UnsetType:
 def summary(assembly: Assembly, layer: Layer, language: Language) -> LayerSummary:
     """Return the summary of one layer."""
     outcome = assembly.layers[layer]
-    warnings = (each for each in assembly.warnings if each.layer is layer)
+    warnings = [each for each in assembly.warnings if each.layer is layer]
     return LayerSummary(
         tokens=outcome.tokens,
         token_count=outcome.tokens,
         truncated=outcome.truncated,
         source=list(outcome.sources),
         chunks=outcome.chunks,
-        warnings=show(warnings, language).warnings or UNSET,
+        warnings=show(warnings, language).warnings if warnings else UNSET,
     )
 
 
