@@ -288,6 +288,10 @@ class BatchCache:
         self._lasting = lasting or CachedValues(0)
         self._read: dict[Hashable, Any] = {}
 
+    def peek(self, key: Hashable) -> Any | None:
+        """Return what was kept for batches to come; None if nothing was."""
+        return self._lasting.values.get(key)
+
     def once(
         self,
         key: Hashable,

@@ -153,11 +153,13 @@ class Chapters:
         root, cache = project.root, cache or BatchCache()
         kept = self._kept.peek(root)
         chapters, file = self._read_once(root, cache)
-        opened = tuple(
+        read = (
             (path, self._texts.get((path, text), partial(read_document, path, text)))
             for path, text in texts.items()
             if path in chapters or not self._is_excluded(root, path, cache)
         )
+        # A document that is as it is on disk changes nothing: all who ask there share one story.
+        opened = tuple([one for one in read if _on_disk(chapters, one[0]) != one[1]])
         # The very same chapters were read together with the very same story file.
         if kept is not None and kept.chapters is chapters and kept.opened == opened:
             return kept.story
@@ -183,6 +185,11 @@ class Chapters:
         kept = self._kept.peek(root)
         before = {} if kept is None else kept.chapters
         return _chapters_on_disk(root, before, self._clock.now_ms()), _read_story_file(root)
+
+
+def _on_disk(chapters: Mapping[str, _KeptChapter], path: str) -> StoryDocument | None:
+    kept = chapters.get(path)
+    return None if kept is None else kept.chapter
 
 
 def _is_whole(read: _DiskChapters) -> bool:

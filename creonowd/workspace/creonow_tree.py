@@ -551,10 +551,12 @@ class ProjectRead(ABC, Generic[T]):
 
     def read_ahead(self, cache: BatchCache) -> None:
         """Read it in the thread of a batch; who asks for it gets what that raises."""
+        key = ("read", self.name)
+        self._found = self._found or cache.peek(key)
         if self._found is not None:
             return
         folders = FolderReader(self._place.tree, self._place.project, cache)
-        read, key = partial(self.read, folders), ("read", self.name)
+        read = partial(self.read, folders)
         try:
             self._found = cache.once(key, read, lambda _found: not folders.has_problems)
         except NotCachedError:
