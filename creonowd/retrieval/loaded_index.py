@@ -38,6 +38,7 @@ from creonowd.retrieval.ranking import (
     SKETCH_HASHES,
     Nearness,
     PassageRow,
+    RankedPassage,
     SearchScope,
     first_hashes,
 )
@@ -52,6 +53,7 @@ KEPT_CHARACTERS = 4_000_000
 # Five hundred authors ask in two scopes each; with half as much each asked anew.
 KEPT_ALLUSIONS_BYTES = 12_000_000
 KEPT_TEXTS = 2048
+KEPT_EXCERPTS = 2048
 # How much of a score depends on how near the document stands to the author's.
 NEAR_SHARE = 0.15
 
@@ -106,6 +108,8 @@ class LoadedIndex:
             KEPT_ALLUSIONS_BYTES, lambda _scope, _allusions: 20_000 + size
         )
         self._alluding: Memo[tuple[SearchScope, tuple[str, ...]], AlludingText] = Memo(KEPT_TEXTS)
+        self.excerpts: Memo[tuple[int, str], RankedPassage] = Memo(KEPT_EXCERPTS)
+        """What is shown of a passage to which a sentence alludes."""
 
     def terms_in(self, scope: SearchScope | None) -> TermIndex:
         """Return the terms of all rows, or of those in a scope as if there were no others."""

@@ -7,6 +7,7 @@ It waits for the index no longer than a few changed pages take, and warns while 
 from bisect import bisect_left
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -125,6 +126,7 @@ class PassageSearch:
         self.results: Memo[ResultKey, SourceResult] = Memo(KEPT_BYTES, _weigh)
         self.query_fragments: Memo[ResultKey, QueryFragments] = Memo(KEPT_BYTES // 2, _weigh_query)
         self.search_fragments: Memo[SearchKey, FoundFragments] = Memo(KEPT_BYTES // 2, _weigh_found)
+        self.queries: Memo[tuple[object, str, str], Query] = Memo(KEPT_RESULTS)
         self._unique_results: Memo[SourceResult, SourceResult] = Memo(KEPT_RESULTS)
 
     async def find(
@@ -296,16 +298,24 @@ class AllusionSearch(_SearchTexts):
             passage = loaded.rows[one.row]
             if passage.id not in texts:
                 continue
-            text, heading = texts[passage.id]
-            start, end = allusion_excerpt(text, one.sentence, EXCERPT_TOKENS)
+            excerpt = loaded.excerpts.get(
+                (one.row, one.sentence), partial(_excerpt, loaded, one, texts[passage.id])
+            )
             # They come before what the whole text is about.
             score = 1 - by_strength.index(one) / SCORE_STEPS
-            place = (passage.start + start, passage.start + end)
-            lines = lines_within(passage.lines, text, start, end)
-            group = PassageGroup(PassageMatch(one.row, score, *place, lines), ())
-            ranked += rank([group], loaded, {passage.id: StoredText(text[start:end], heading)})
-            ranked[-1] = replace(ranked[-1], score=score)
+            ranked.append(replace(excerpt, found=replace(excerpt.found, score=score), score=score))
         return ranked
+
+
+def _excerpt(loaded: "LoadedIndex", one: Allusion, stored: StoredText) -> RankedPassage:
+    """Return what a passage says of that to which a sentence alludes."""
+    passage, (text, heading) = loaded.rows[one.row], stored
+    start, end = allusion_excerpt(text, one.sentence, EXCERPT_TOKENS)
+    place = (passage.start + start, passage.start + end)
+    lines = lines_within(passage.lines, text, start, end)
+    group = PassageGroup(PassageMatch(one.row, 1.0, *place, lines), ())
+    (excerpt,) = rank([group], loaded, {passage.id: StoredText(text[start:end], heading)})
+    return excerpt
 
 
 def _others(ask: SourceQuery, every: Sequence[str], *, ahead: bool) -> frozenset[str]:
@@ -419,7 +429,11 @@ class PassageSource(Source):
             self._passages.query_fragments.put(_without_sentences(key), search.by_query)
 
     def _queries(self, entities: Entities, ask: SourceQuery) -> list[Query]:
-        return [_query(entities, self._entities, words, ask.wish) for words in _words(ask)]
+        kept, names, wish = self._passages.queries, entities.names, ask.wish
+        return [
+            kept.get((names, words, wish), partial(_query, entities, self._entities, words, wish))
+            for words in _words(ask)
+        ]
 
     def revision(self) -> Hashable | None:
         """Return the entities and which index is searched, if neither has to be waited for."""
