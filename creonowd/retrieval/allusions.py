@@ -8,7 +8,7 @@ scene is full of are no allusion.
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -70,7 +70,7 @@ class Allusions:
 
     def __init__(self, index: "TermIndex", documents: "DocumentRows", population: int) -> None:
         self._index, self._documents, self._population = index, documents, population
-        self._rarities = [self._rarity(number) for number in range(MOST_PASSAGES + 1)]
+        self._rarities = _as_array([self._rarity(number) for number in range(MOST_PASSAGES + 1)])
         # What was found by all words of a sentence, which does not depend on those around it.
         self._leads: dict[str, Allusion] = {}
 
@@ -186,7 +186,7 @@ class _TermWeights:
         found: "NumberedPostings",
         documents: DocumentRows,
         asked: "AskedTerms",
-        rarities: Sequence[float],
+        rarities: "NDArray[np.float64]",
     ) -> None:
         import numpy as np
 
@@ -203,12 +203,14 @@ class _TermWeights:
         self._size = documents.limit
         pairs = term_of_posting * self._size + self._of_rows
         pairs.sort()
-        firsts = np.flatnonzero(_is_first(pairs))
-        times = np.append(firsts[1:], len(pairs)) - firsts
+        (firsts,) = _is_first(pairs).nonzero()
+        times = np.empty_like(firsts)
+        times[:-1], times[-1:] = firsts[1:], len(pairs)
+        times -= firsts
         term_of_pair, self._owners = np.divmod(pairs[firsts], self._size)
         self._owner_counts = np.bincount(term_of_pair, minlength=count)
-        self._rarity = np.array(rarities)[self._owner_counts]
-        factors = np.array(_FREQUENCY_FACTORS)[times]
+        self._rarity = rarities[self._owner_counts]
+        factors = _frequency_factors()[times]
         self._shares = self._rarity[term_of_pair] * factors * times / self._row_counts[term_of_pair]
 
     def strongest(
@@ -229,10 +231,13 @@ class _TermWeights:
             minlength=count * size,
         ).reshape(count, size)
         best = sums.max(axis=1)
+        found = [(-1, 0.0)] * count
+        # No lead is greater than twice the best sum: mostly that alone is too little.
+        if not ((best > 0) & (2 * best >= least)).any():
+            return found
         second = np.partition(sums, size - 2, axis=1)[:, size - 2] if size > 1 else np.zeros(count)
         is_strong = (best > 0) & (2 * best - second >= least)
-        found = [(-1, 0.0)] * count
-        strong: list[int] = np.flatnonzero(is_strong).tolist()
+        strong: list[int] = is_strong.nonzero()[0].tolist()
         if not strong:
             return found
         ranked: dict[int, list[tuple[float, int]]] = {}
@@ -283,7 +288,18 @@ class _TermWeights:
         }
 
 
-def _is_first(ordered: "NDArray[np.int64]") -> "NDArray[np.bool_]":
+def _as_array(values: Sequence[float]) -> "NDArray[np.float64]":
+    import numpy as np
+
+    return np.array(values)
+
+
+@cache
+def _frequency_factors() -> "NDArray[np.float64]":
+    return _as_array(_FREQUENCY_FACTORS)
+
+
+def _is_first(ordered: "NDArray[np.int64] | NDArray[np.uint64]") -> "NDArray[np.bool_]":
     """Return which of some ordered numbers differ from the one before them."""
     import numpy as np
 
@@ -302,12 +318,10 @@ def _places_of(
     import numpy as np
 
     lengths = counts[term_of_use]
-    starts = (np.cumsum(counts) - counts)[term_of_use]
-    ends = np.cumsum(lengths)
-    use_of_posting = np.repeat(np.arange(len(term_of_use)), lengths)
-    return np.arange(len(use_of_posting)) + np.repeat(
-        starts - (ends - lengths), lengths
-    ), use_of_posting
+    starts = (counts.cumsum() - counts)[term_of_use]
+    before = lengths.cumsum() - lengths
+    use_of_posting = np.arange(len(term_of_use)).repeat(lengths)
+    return np.arange(len(use_of_posting)) + (starts - before).repeat(lengths), use_of_posting
 
 
 @lru_cache(maxsize=KEPT_SENTENCES)
@@ -323,9 +337,14 @@ def _asked_terms(sentences: tuple[str, ...]) -> "AskedTerms":
     from creonowd.retrieval.bm25 import AskedTerms
 
     arrays = [_numbers(sentence) for sentence in sentences]
-    terms, term_index = np.unique(np.concatenate(arrays), return_inverse=True)
-    query_index = np.repeat(np.arange(len(arrays)), [len(array) for array in arrays])
-    return AskedTerms(len(arrays), terms, query_index, term_index)
+    uses = np.concatenate(arrays)
+    order = uses.argsort(kind="stable")
+    ordered = uses[order]
+    is_first = _is_first(ordered)
+    term_index = np.empty_like(order)
+    term_index[order] = is_first.cumsum() - 1
+    query_index = np.arange(len(arrays)).repeat([len(array) for array in arrays])
+    return AskedTerms(len(arrays), ordered[is_first], query_index, term_index)
 
 
 @lru_cache(maxsize=KEPT_NUMBERS)
@@ -341,7 +360,7 @@ def _uses(surrounding: tuple[str, ...], terms: "NDArray[np.uint64]") -> "NDArray
     import numpy as np
 
     used, counts = _terms_in(surrounding)
-    at = np.searchsorted(used, terms)
+    at = used.searchsorted(terms)
     at[at == len(used)] = 0
     return np.where(used[at] == terms, counts[at], 0) if len(used) else np.zeros_like(at)
 
