@@ -53,6 +53,7 @@ KEPT_CHARACTERS = 4_000_000
 # Five hundred authors ask in two scopes each; with half as much each asked anew.
 KEPT_ALLUSIONS_BYTES = 12_000_000
 KEPT_TEXTS = 2048
+KEPT_ENDS = 100_000
 KEPT_EXCERPTS = 2048
 # How much of a score depends on how near the document stands to the author's.
 NEAR_SHARE = 0.15
@@ -95,6 +96,7 @@ class LoadedIndex:
         self._has_text: Memo[tuple[str, str], bool] = Memo(
             KEPT_CHARACTERS, lambda key, _has: 500 + len(key[1])
         )
+        self._ends_in: Memo[str, list[int]] = Memo(KEPT_ENDS, lambda _path, ends: 1 + len(ends))
         self.is_single = _single_rows([row.sketch for row in self.rows])
         numbers = np.array([row.id for row in self.rows], np.int64)
         order = np.argsort(numbers)
@@ -160,8 +162,12 @@ class LoadedIndex:
 
     def ends_in(self, path: str) -> list[int]:
         """Return where the passages of a document begin and end, in order."""
-        rows = (self.rows[row] for row in self.rows_in(path))
-        return sorted({at for row in rows for at in (row.start, row.end)})
+
+        def sort() -> list[int]:
+            rows = (self.rows[row] for row in self.rows_in(path))
+            return sorted({at for row in rows for at in (row.start, row.end)})
+
+        return self._ends_in.get(path, sort)
 
     def path(self, row: int) -> str:
         """Return the document of a row."""

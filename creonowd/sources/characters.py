@@ -150,6 +150,11 @@ class Entities(Model, cache_hash=True):
         return known + [(one.source_ref, one.names) for one in self.never]
 
     @property
+    def card_tokens(self) -> float:
+        """About how many tokens the cards have that are injected in some way."""
+        return _names_of(self).card_tokens
+
+    @property
     def every_name(self) -> tuple[str, ...]:
         """All names of all entities."""
         return _names_of(self).listed
@@ -164,7 +169,7 @@ class Entities(Model, cache_hash=True):
 class _EntityNames(NamedTuple):
     """The names of entities: all of them, those of each kind, and all that are searched for.
 
-    Those are also whom cards relate to.
+    Those are also whom cards relate to. `card_tokens` is about how many tokens the cards have.
     """
 
     listed: tuple[str, ...]
@@ -172,6 +177,7 @@ class _EntityNames(NamedTuple):
     mentioned: frozenset[str]
     manual: tuple[str, ...]
     searched: tuple[str, ...]
+    card_tokens: float
 
 
 # To gather them from a hundred cards took each assembly 30 µs.
@@ -186,6 +192,7 @@ def _names_of(entities: Entities) -> _EntityNames:
         mentioned=mentioned,
         manual=tuple(chain.from_iterable([one.names for one in entities.manual])),
         searched=tuple(sorted({*listed, *mentioned, *related})),
+        card_tokens=sum(one.tokens for one in entities.related),
     )
 
 

@@ -596,8 +596,7 @@ class EarlierMentions(Source):
 
 def _mention_chapters(ask: SourceQuery, entities: Entities) -> tuple[StoryDocument, ...]:
     """Return the chapters that say who matters; none where the cards are far below the line."""
-    cards = sum(one.tokens for one in entities.related)
-    if ask.here is None or 2 * cards < ask.rules_line:
+    if ask.here is None or 2 * entities.card_tokens < ask.rules_line:
         return ()
     end = ask.here.document
     return ask.story.documents[max(0, end - PEOPLE_CHAPTERS) : end]
