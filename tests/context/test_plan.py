@@ -1,6 +1,8 @@
 """What a skill's task says, and what retrieval searches with."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from creonowd.context.language import CHINESE
 from creonowd.context.plan import LONGEST_QUERY, Task, last_sentences, query, query_ends
@@ -76,3 +78,18 @@ def test_every_whole_sentence_since_then_asks_by_itself() -> None:
     text = "雨停了。灯灭了。他站起来。他没有说"
 
     assert last_sentences(text, 8, len(text)) == (("雨停了。", "灯灭了。"), ("他站起来。",))
+
+
+@given(
+    tails=st.lists(st.sampled_from(["。", "！”", "?\n", "\n \n", "，", " ", "」\n", "……"])),
+    ends=st.tuples(st.integers(0, 900), st.integers(0, 900)),
+)
+def test_sentences_do_not_depend_on_where_the_query_ends(
+    tails: list[str], ends: tuple[int, int]
+) -> None:
+    """What ends up to a place is kept, and places lie in steps behind the end of the query."""
+    text = "".join(f"{'雨停了a'[: n % 5]}{tail}" for n, tail in enumerate(tails * 9))[:1500]
+
+    one, other = (last_sentences(text, min(end, len(text)), len(text)) for end in ends)
+
+    assert [*dict.fromkeys((*one[0], *one[1]))] == [*dict.fromkeys((*other[0], *other[1]))]
