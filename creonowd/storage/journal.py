@@ -1,14 +1,20 @@
 """Journals: append-only files of one JSON entry per line, each with a checksum of the entry.
 
-A kill tears the last line at most, which the next entry replaces. Everything here blocks.
+A kill tears the last line at most, which the next entry replaces. All functions block;
+`LineWriter` appends plain lines without blocking the event loop.
 """
 
+import asyncio
 import contextlib
+import queue
+import threading
+import weakref
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+import anyio
 import msgspec
 
 from creonowd.errors import DaemonError, ErrorCode
@@ -132,6 +138,61 @@ def erase(path: Path) -> None:
         if not folder.is_missing(path.name):
             folder.remove(path.name)
             stored_files.sync_folder(path.parent)
+
+
+class _PendingLine(NamedTuple):
+    path: Path
+    data: bytes
+    written: "asyncio.Future[None]"
+
+
+_Lines = queue.SimpleQueue[_PendingLine | None]
+
+
+class LineWriter:
+    """Appends lines to files, one after the other, in a thread of its own.
+
+    An append takes 43 to 94 µs in it, and 69 to 142 µs through `to_thread` with a limiter of its own
+    (medians of 3000, three times). A run may take 1.2 times as long as its assembly, and short runs
+    take 1.20 times as long already: 40 µs of 3 ms more would break that.
+    """
+
+    def __init__(self) -> None:
+        self._lines: _Lines | None = None
+
+    async def append(self, path: Path, data: bytes) -> None:
+        """Add `data` to the end of `path`: no kill of the process loses it, a cut of the power may.
+
+        A line that is being written is waited for even if the caller is cancelled.
+        """
+        lines = self._lines or self._start()
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        lines.put(_PendingLine(path, data, written))
+        with anyio.CancelScope(shield=True):
+            await written
+
+    def _start(self) -> _Lines:
+        """Start the thread; it ends with this object."""
+        self._lines = lines = queue.SimpleQueue[_PendingLine | None]()
+        weakref.finalize(self, lines.put, None)
+        threading.Thread(target=_write_lines, args=(lines,), name="lines", daemon=True).start()
+        return lines
+
+
+def _write_lines(lines: _Lines) -> None:
+    while (line := lines.get()) is not None:
+        failure: Exception | None = None
+        try:
+            stored_files.append(line.path, line.data, synced=False)
+        except Exception as error:  # noqa: BLE001 - who waits for the line gets the failure
+            failure = error
+        loop = line.written.get_loop()
+        # If the loop is closed, nobody waits any more.
+        with contextlib.suppress(RuntimeError):
+            if failure is None:
+                loop.call_soon_threadsafe(line.written.set_result, None)
+            else:
+                loop.call_soon_threadsafe(line.written.set_exception, failure)
 
 
 def _decode(line: bytes) -> bytes | None:

@@ -4,11 +4,6 @@ They are kept in `<userData>/runs/<project>/`: a line per run, and once it is de
 line with the same number. A file that is full is written anew without the old runs.
 """
 
-import asyncio
-import contextlib
-import queue
-import threading
-import weakref
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from hashlib import sha256
@@ -26,6 +21,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.storage import stored_files
+from creonowd.storage.journal import LineWriter
 from creonowd.storage.stored_files import disk_errors
 
 FOLDER = "runs"
@@ -344,58 +340,3 @@ def _write(path: Path, document_id: str, runs: tuple[RunRecord, ...]) -> None:
 
 def _line(value: Model) -> bytes:
     return msgspec.json.encode(value) + b"\n"
-
-
-class _PendingLine(NamedTuple):
-    path: Path
-    data: bytes
-    written: "asyncio.Future[None]"
-
-
-_Lines = queue.SimpleQueue[_PendingLine | None]
-
-
-class LineWriter:
-    """Appends lines to files, one after the other, in a thread of its own.
-
-    An append takes 43 to 94 µs in it, and 69 to 142 µs through `to_thread` with a limiter of its own
-    (medians of 3000, three times). A run may take 1.2 times as long as its assembly, and short runs
-    take 1.20 times as long already: 40 µs of 3 ms more would break that.
-    """
-
-    def __init__(self) -> None:
-        self._lines: _Lines | None = None
-
-    async def append(self, path: Path, data: bytes) -> None:
-        """Add `data` to the end of `path`: no kill of the process loses it, a cut of the power may.
-
-        A line that is being written is waited for even if the caller is cancelled.
-        """
-        lines = self._lines or self._start()
-        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        lines.put(_PendingLine(path, data, written))
-        with anyio.CancelScope(shield=True):
-            await written
-
-    def _start(self) -> _Lines:
-        """Start the thread; it ends with this object."""
-        self._lines = lines = queue.SimpleQueue[_PendingLine | None]()
-        weakref.finalize(self, lines.put, None)
-        threading.Thread(target=_write_lines, args=(lines,), name="runs", daemon=True).start()
-        return lines
-
-
-def _write_lines(lines: _Lines) -> None:
-    while (line := lines.get()) is not None:
-        failure: Exception | None = None
-        try:
-            stored_files.append(line.path, line.data, synced=False)
-        except Exception as error:  # noqa: BLE001 - who waits for the line gets the failure
-            failure = error
-        loop = line.written.get_loop()
-        # If the loop is closed, nobody waits any more.
-        with contextlib.suppress(RuntimeError):
-            if failure is None:
-                loop.call_soon_threadsafe(line.written.set_result, None)
-            else:
-                loop.call_soon_threadsafe(line.written.set_exception, failure)

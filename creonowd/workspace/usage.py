@@ -26,8 +26,8 @@ from creonowd.clock import utc_time
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.storage import stored_files
+from creonowd.storage.journal import LineWriter
 from creonowd.storage.stored_files import disk_errors
-from creonowd.workspace.runs import LineWriter
 
 FOLDER = "usage"
 VERSION = 1

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import anyio
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from creonowd.context.fragment import show
 from creonowd.errors import DaemonError, ErrorCode
@@ -167,24 +165,6 @@ async def test_a_link_in_place_of_a_log_is_neither_read_nor_written(tmp_path: Pa
 
     assert {reading.value.code, writing.value.code} == {ErrorCode.IO_ERROR}
     assert others.read_bytes() == journal.encode(b'{"messages":[]}')
-
-
-@given(st.lists(st.binary(min_size=1, max_size=20), min_size=1, max_size=5), st.data())
-def test_a_log_cut_anywhere_gives_every_whole_line_before(
-    tmp_path_factory: pytest.TempPathFactory, entries: list[bytes], data: st.DataObject
-) -> None:
-    path = tmp_path_factory.mktemp("log") / "a.jsonl"
-    lines = [journal.encode(b'{"x":"%s"}' % entry.hex().encode()) for entry in entries]
-    whole = b"".join(lines)
-    cut = data.draw(st.integers(0, len(whole)))
-    path.write_bytes(whole[:cut])
-    complete = sum(len(b"".join(lines[: n + 1])) <= cut for n in range(len(lines)))
-
-    found = journal.replay(path)
-
-    assert len(found.entries) == complete
-    assert found.size == len(b"".join(lines[:complete]))
-    assert found.torn == (cut > found.size)
 
 
 async def test_a_killed_daemon_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:

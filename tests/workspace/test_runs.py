@@ -1,7 +1,6 @@
 import errno
 import os
 import shutil
-import threading
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +14,6 @@ from creonowd.workspace.runs import (
     FOLDER,
     MAX_LINES,
     AcceptedText,
-    LineWriter,
     RunRecord,
     Runs,
     RunStatus,
@@ -352,54 +350,3 @@ async def test_a_file_does_not_grow_without_end(tmp_path: Path) -> None:
     assert await Runs(tmp_path).recent("prj_1", "a") == tuple(
         run(n, n + 1) for n in range(180, 200)
     )
-
-
-async def test_a_line_is_there_once_it_is_acknowledged(tmp_path: Path) -> None:
-    writer, path = LineWriter(), tmp_path / "lines"
-
-    for number in range(3):
-        await writer.append(path, b"%d\n" % number)
-
-        assert path.read_bytes().endswith(b"%d\n" % number)
-
-
-async def test_lines_appended_at_once_keep_their_order(tmp_path: Path) -> None:
-    writer, path = LineWriter(), tmp_path / "lines"
-
-    async with anyio.create_task_group() as tasks:
-        for number in range(50):
-            tasks.start_soon(writer.append, path, b"%d\n" % number)
-
-    assert path.read_bytes().split() == [b"%d" % number for number in range(50)]
-
-
-async def test_after_an_error_of_the_disk_the_next_line_is_written(tmp_path: Path) -> None:
-    writer = LineWriter()
-
-    with pytest.raises(DaemonError) as caught:
-        await writer.append(tmp_path / "missing" / "lines", b"a")
-    await writer.append(tmp_path / "lines", b"b")
-
-    assert caught.value.code is ErrorCode.IO_ERROR
-    assert (tmp_path / "lines").read_bytes() == b"b"
-
-
-async def test_a_line_under_way_is_waited_for_when_its_caller_is_cancelled(tmp_path: Path) -> None:
-    writer, path = LineWriter(), tmp_path / "lines"
-
-    with anyio.CancelScope() as scope:
-        scope.cancel()
-        await writer.append(path, b"a\n")
-
-    assert path.read_bytes() == b"a\n"
-
-
-async def test_the_thread_of_a_line_writer_ends_with_it(tmp_path: Path) -> None:
-    writer, before = LineWriter(), set(threading.enumerate())
-    await writer.append(tmp_path / "lines", b"a")
-    (thread,) = set(threading.enumerate()) - before
-
-    del writer
-    await anyio.to_thread.run_sync(thread.join, 5)
-
-    assert not thread.is_alive()
