@@ -928,7 +928,7 @@ WARNINGS: dict[WarningCode, Wording] = {
 
 
 def version_too_new(what: str, found: int, known: int, **details: str) -> DaemonError:
-    """Report that a newer daemon wrote a file, which this one must leave alone."""
+    """Return the error for a file that a newer daemon wrote; this one must not change it."""
     message = Wording(
         f"{what} has version {found}, this daemon knows {known}; update creonowd.",
         f"{what} 的版本为 {found}，此守护进程只认识 {known}；请升级 creonowd。",

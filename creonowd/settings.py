@@ -306,7 +306,7 @@ class Settings(Model, forbid_unknown_fields=True):
     def index_grace_seconds(self) -> float:
         """How long an assembly waits for a change of few documents to be indexed.
 
-        A story waits longer: what it sees must not depend on how busy its machine is.
+        An end-to-end test waits longer, so that its result does not depend on a busy machine.
         """
         return 30.0 if self.e2e else 0.25
 

@@ -30,7 +30,7 @@ _MOST_LONE_SURROGATES = 10_000
 _MOST_SURROGATES = 200_000
 _HIGH = rb"\\u[dD][89abAB][0-9a-fA-F][0-9a-fA-F]"
 _LOW = rb"\\u[dD][c-fC-F][0-9a-fA-F][0-9a-fA-F]"
-# A half without its other half, or behind one whose backslash may itself be escaped.
+# An escaped half of a pair without its other half, or behind one that may not be an escape.
 _LONE_ESCAPE = re.compile(
     rb"\\u[dD](?:[89abAB][0-9a-fA-F][0-9a-fA-F](?!%(low)s)"
     rb"|[c-fC-F][0-9a-fA-F][0-9a-fA-F]"

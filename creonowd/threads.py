@@ -228,7 +228,7 @@ class LoopTurns:
         loop.call_soon(self._pass_on)
 
     def _pass_on(self) -> None:
-        """Wake the next, after those that were woken last have worked."""
+        """Wake the next tasks, after those that were woken before have had their turn."""
         took = asyncio.get_running_loop().time() - self._began
         self._together = min(self._most, 2 * self._together if took < QUICK_SECONDS else 1)
         self._is_taken = False
@@ -277,12 +277,12 @@ def _always(_value: object) -> bool:
     return True
 
 
-def _little(_value: object) -> int:
+def _usual_weight(_value: object) -> int:
     return 500
 
 
 class BatchCache:
-    """What was read in one batch, each thing once. For the thread of the batch."""
+    """What one batch has read, each thing once; only the thread of the batch uses it."""
 
     def __init__(self, lasting: "CachedValues | None" = None) -> None:
         self._lasting = lasting or CachedValues(0)
@@ -297,7 +297,7 @@ class BatchCache:
         key: Hashable,
         read: Callable[[], T],
         lasts: Callable[[T], bool] = _always,
-        weigh: Callable[[T], int] = _little,
+        weigh: Callable[[T], int] = _usual_weight,
     ) -> T:
         """Return what a read returns, doing it unless this batch has.
 
@@ -340,7 +340,7 @@ class CacheOnly(BatchCache):
         key: Hashable,
         read: Callable[[], T],
         lasts: Callable[[T], bool] = _always,
-        weigh: Callable[[T], int] = _little,
+        weigh: Callable[[T], int] = _usual_weight,
     ) -> T:
         """Return what was read before; NotCachedError if nothing was."""
         try:
@@ -450,7 +450,7 @@ async def _run_batch(
 
 
 def _close(group: _BatchGroup, batch: _ReadBatch) -> None:
-    """Let nobody else join a batch."""
+    """Let no further read join a batch."""
     if group.open_batch is batch:
         group.open_batch = _ReadBatch()
 

@@ -384,7 +384,7 @@ def _character_width(character: str) -> int:
 
 
 def pad(text: str, columns: int, *, right: bool = False) -> str:
-    """Fill a text up to so many columns; `right` puts it at their end."""
+    """Fill a text with blanks up to so many columns; `right` aligns it to the right."""
     blanks = " " * max(0, columns - width(text))
     return blanks + text if right else text + blanks
 

@@ -416,7 +416,7 @@ def _check_daemon(user_data: Path) -> Iterator[Finding]:
     found = Wording("pid {}, version {}", "进程 {}，版本 {}").format(pid, health["version"])
     yield Finding(part="daemon", state=OK, found=found)
     for trouble in health["degraded"]:
-        # The daemon has answered in the language of this connection already.
+        # The daemon's texts are in the language of this connection.
         found, remedy = same_wording(trouble["reason"]), same_wording(trouble["remedy"])
         yield Finding(part=trouble["part"], state=BAD, found=found, remedy=remedy)
 
@@ -581,7 +581,7 @@ def _damaged_files(user_data: Path) -> Iterator[Finding]:
 
 
 def _damage_finding(part: str, problem: Exception | Wording, usual: Wording) -> Finding:
-    """Report a damaged file; one of a newer version is whole, and nobody overwrites it."""
+    """Report a damaged file, or one of a newer version, which is not damaged and stays as it is."""
     remedy = usual
     if isinstance(problem, DaemonError):
         found = problem.wording

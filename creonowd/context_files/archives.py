@@ -245,8 +245,8 @@ def export(
 ) -> ExportResult:
     """Pack every file that is there, the recipes of those that are not, and the rounds.
 
-    `check_target` refuses what may not be replaced; it is asked last, also about what was replaced,
-    which then is put back.
+    `check_target` refuses files that may not be replaced. It is called last, and again on the file
+    that was replaced: if it refuses that one, the file is put back.
     """
     records = conversation.records()
     with disk_errors("the archive"), conversation.hold(record.id for record in records):

@@ -249,7 +249,7 @@ def _from_hosts(context: ProducerContext, _recipe: HostRecipe) -> NextChunk:
 
 
 async def _call_hosts(context: ProducerContext, offset: int) -> Materialised:
-    """Ask one host after the other, but never two for one file: their pieces might not fit."""
+    """Ask one host after the other until one answers; no file is made of pieces of two hosts."""
     record = context.record
     params = Materialise(
         project_id=record.project_id,

@@ -305,7 +305,7 @@ def make_record(new: NewFile, index: Index, project_id: str, clock: Clock) -> Re
 def record_of_file(
     path: str, stats: FileStats, clock: Clock, *, created_at: int, sequence: int
 ) -> Record:
-    """Make the record of a file that has none; its folder says what it is, its bytes if it is text.
+    """Make the record of a file that has none: its folder gives the kind, its bytes the type.
 
     It belongs to no project and is not stored yet.
     """

@@ -408,7 +408,7 @@ def preview(
 
 
 def binary_preview(ref_id: str, size: int) -> Preview:
-    """Show of bytes that are no text only how many there are."""
+    """Make the preview of bytes that are no text: only how many there are."""
     return Preview(_note(ref_id, TextLength(0, size)), 0, size, ())
 
 

@@ -68,7 +68,7 @@ class EndpointFile(Model):
 
 
 def make_user_data(user_data: Path) -> None:
-    """Make the user-data folder, for this user only; one of ours that others may open is closed to them.
+    """Make the user-data folder for this user only; close an existing one of ours to other users.
 
     IO_ERROR with the remedy if that fails, or if the folder holds what is not ours.
     """

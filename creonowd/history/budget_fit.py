@@ -97,8 +97,8 @@ class RoundCost(NamedTuple):
 class Costs(NamedTuple):
     """The cost of a round, and of a summary of the first rounds.
 
-    `stored` are the lengths of the stored summaries, ascending. One that is stored later has
-    another cost and makes the cuts invalid that were remembered without it.
+    `stored` are the lengths of the stored summaries, ascending. A summary that is stored later has
+    another cost, so cuts that were found before it do not hold any more.
     """
 
     of_round: Callable[[Round], RoundCost]
@@ -188,7 +188,7 @@ class Piece:
         return 0 if self.dropped else self._tokens
 
     def mark(self, rule: Step, before: tuple[int, int]) -> None:
-        """Record that the message was shortened before it became a piece, and its size before that."""
+        """Record a step that shortened the message before, and the size of the whole message."""
         self._rule, self._before = rule, before
 
     def replace(self, message: Message, rule: Step, count: CountText) -> None:
@@ -379,7 +379,7 @@ def _reduce_to_refs(draft: Draft) -> None:
 
 
 def _drop_floor(draft: Draft) -> None:
-    """Drop even the rounds of the floor, the oldest first: a turn that fails helps nobody."""
+    """Drop even the rounds of the floor, the oldest first; failing the turn would be worse."""
     while draft.over and draft.rounds:
         _drop_oldest(draft, Step.FLOOR_ROUNDS)
 

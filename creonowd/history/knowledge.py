@@ -130,7 +130,7 @@ _COMMON = frozenset(
 
 
 class Fact(NamedTuple):
-    """A sentence worth keeping: how much, in which round, and what it is about.
+    """A sentence worth keeping, with its weight, its round and the terms of its subject.
 
     `changes` says that the sentence itself corrects something, `corrects` that its round does.
     `topic` is what its round is about, with numbers.
@@ -219,7 +219,7 @@ def merge_facts(before: Sequence[Fact], new: Iterable[Fact]) -> tuple[Fact, ...]
 def drop_corrected(facts: Sequence[Fact], later: Iterable[Fact]) -> list[Fact]:
     """Return facts together with later ones, without those that a later one corrects.
 
-    A later fact that is about the same thing and corrects nothing leaves the others as they are.
+    A later fact on the same subject that corrects nothing removes none.
     """
     kept_facts = list(facts)
     corrected = -1

@@ -125,7 +125,7 @@ class Round:
         return self._values.get(key)
 
     def remember(self, key: Hashable, value: Any) -> None:
-        """Keep a value that depends on this round and those before it only."""
+        """Keep a value that depends only on this round and the rounds before it."""
         if len(self._values) >= REMEMBERED:
             self._values.clear()
         self._values[key] = value

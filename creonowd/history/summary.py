@@ -277,7 +277,7 @@ def extractive_summary(
 def _corrections(material: SummaryMaterial, later: Sequence[Round]) -> frozenset[str]:
     """Return what later rounds correct: facts, and failures that they resolve.
 
-    A failure that returns later is not listed again: the round that reports it has it. Otherwise
+    A failure that returns later is not listed twice: the round that reports it lists it. Otherwise
     the text would change with each run of a test that fails now and then.
     """
     known = {fact.text for fact in _knowledge_lines(material)}
@@ -299,7 +299,7 @@ def _knowledge_lines(material: SummaryMaterial) -> list[Fact]:
 def _material(rounds: Sequence[Round]) -> SummaryMaterial:
     """Return the material of rounds, extended from what an earlier one of them keeps.
 
-    Rounds that begin a conversation keep it in the last of them; for others it is made anew.
+    The first rounds of a conversation remember it in their last round; for others it is made anew.
     """
     is_beginning = rounds[0].index == 0
     earlier = (one.recall(SummaryMaterial) for one in reversed(rounds) if is_beginning)

@@ -364,9 +364,9 @@ def _written_in_room(summary: HistorySummary, room: int, tools: TextTools) -> Hi
 
 
 def _summary_room(rounds: Sequence[Round], policy: SummaryPolicy, tools: TextTools) -> int:
-    """Return how many tokens a summary may have: a share of those that its rounds had.
+    """Return how many tokens a summary may have: a share of the tokens of its rounds.
 
-    No more rounds are looked at than it takes to reach the most that it may have.
+    Counting stops at the round with which the largest summary is allowed.
     """
     freed = share = 0
     for one in rounds:

@@ -257,7 +257,7 @@ def rewrite_instruction(verdict: Verdict, frame: PromptFrame = CHINESE) -> str:
 
 
 class _ConstraintSplit(NamedTuple):
-    """Which constraints rules check and which a model; without one those are unchecked."""
+    """Which constraints rules check, and which only a model can: unchecked where there is none."""
 
     bans: Bans
     for_model: tuple[PromptConstraint, ...]

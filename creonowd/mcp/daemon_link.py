@@ -194,7 +194,7 @@ class DaemonLink:
             await self._stack.aclose()
 
     async def _connect_again(self) -> _DaemonConnection:
-        """Connect; where another server has started its daemon meanwhile, connect to that one."""
+        """Connect again; if another MCP server has started a daemon meanwhile, use that one."""
         for left in reversed(range(TRIES)):
             await self._stack.aclose()
             try:

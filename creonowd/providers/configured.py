@@ -531,7 +531,7 @@ class SentPrefixes:
         self._places: Memo[tuple[str, str], bool] = Memo(capacity)
 
     def is_likely(self, project_id: str, prefix_hash: str) -> bool:
-        """Return whether a prefix will probably come again: it did, or the one before it did.
+        """Return whether a prefix will probably be sent again: this one was, or the newest one was.
 
         The first prefix of a project counts as likely, so that the second call can already hit.
         """
@@ -542,7 +542,7 @@ class SentPrefixes:
         return uses is None or uses > 1
 
     def comes_again(self, project_id: str, place_hash: str) -> bool:
-        """Return whether all up to a place was sent before, and note that it is sent now."""
+        """Return whether the prompt up to a place was sent before, and note that it is sent now."""
         known = (project_id, place_hash) in self._places
         self._places.put((project_id, place_hash), value=True)
         return known

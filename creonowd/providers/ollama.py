@@ -174,5 +174,5 @@ def _message_of(data: bytes) -> str:
 
 
 def _usage(line: _ChatLine) -> Usage | None:
-    """Return the counts; Ollama leaves out that of a prompt which it still had in memory."""
+    """Return the counts; Ollama does not count a prompt that it still had in memory."""
     return usage_from(sent=line.prompt_eval_count, received=line.eval_count, read=0, written=0)

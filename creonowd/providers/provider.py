@@ -110,7 +110,7 @@ class Call(Model):
 
     @property
     def blocks(self) -> tuple[tuple[Block, ...], tuple[Block, ...]]:
-        """The blocks of `system` and of `user`: one each if there are no others."""
+        """The blocks of `system` and of `user`; each is one block if it was not cut."""
         whole = Block(text=self.system, marked=True)
         return self.system_blocks or (whole,), self.user_blocks or (Block(text=self.user),)
 

@@ -58,7 +58,7 @@ _WITHOUT_SDK = {"ollama"}
 _AUTH_STATUSES = {401, 403}
 _MODEL_KINDS = {"model_not_found", "not_found_error"}
 _REFUSALS = {400, 422}
-# What the servers call our parameters; they name the one that they refuse.
+# Our parameters by the names that servers use when they refuse one.
 _PARAMETERS = {
     "temperature": "temperature",
     "top_p": "top_p",

@@ -307,7 +307,7 @@ class PageMemory:
                 page.resume_or_pause()
 
     async def _watch(self) -> None:
-        """End a page that keeps its turn and sends nothing, as long as others wait for theirs."""
+        """Disconnect a page that has its turn and sends nothing while others wait."""
         try:
             while (page := self.reader) is not None:
                 begun = self._reads_begun
@@ -321,8 +321,8 @@ class PageMemory:
 class UnreadReplies:
     """Bound what all pages together leave unread.
 
-    Over the bound, no page that leaves much unread gets anything new until it has read that; one
-    that reads gets its replies all the same.
+    Over the bound, a page with much unread gets nothing new until it has read. Pages that read get
+    their replies as always.
     """
 
     def __init__(self, tasks: TaskGroup) -> None:
@@ -331,7 +331,7 @@ class UnreadReplies:
         self._is_watched = False
 
     def note(self, page: "SlowPage") -> None:
-        """Look at what a page leaves unread, now that something was sent to it."""
+        """Check how much a page has left unread; called after each message to it."""
         if page.unread_bytes() <= UNCOUNTED_UNREAD_BYTES:
             return
         self._slow[page] = None

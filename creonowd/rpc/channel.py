@@ -1,6 +1,6 @@
 """A channel: a name, a typed handler, who may call it and for how long.
 
-Beside it, what else a contract is made of: payloads, notifications and calls to the host.
+The rest of the contract is here too: payloads, notifications and calls to the host.
 """
 
 import inspect

@@ -408,7 +408,7 @@ class Connection:
             self._wire.resume()
 
     def _must_wait_for_room(self) -> bool:
-        """Return whether pages have asked for so much that this one may not send more now."""
+        """Return whether this client has to wait, because pages have asked for too much."""
         begun = self._splitter.begun_bytes + self._part_bytes
         if begun > SHORT_MESSAGE and self.role is not Role.OWNER:
             return not self.server.page_memory.may_read_on(self)

@@ -276,7 +276,7 @@ def reply(to: Id, result: Any) -> dict[str, Any]:
 
 
 class ErrorStyle(NamedTuple):
-    """How errors are shown to a client: in its language, without secrets that this user has."""
+    """How errors are shown to a client: the language, and what redacts the secrets of this user."""
 
     language: Language = Language.DEFAULT
     redactor: Redactor = _REDACTOR
@@ -447,7 +447,7 @@ class SkippedMessage:
         return used
 
     def event(self) -> OversizedMessage:
-        """Return the event for the skipped message; its size is the one it stated, if any."""
+        """Return the event for the skipped message, with its whole size."""
         size = self._size + (self._remaining or 0)
         return OversizedMessage(size=size, head=self._head, tail=self._tail.strip(BLANK))
 

@@ -158,7 +158,7 @@ def _size(request: Request) -> int:
 
 
 def _short_part(size: int) -> int:
-    """Return the size of a short message; 0 of a large one, which had its turn."""
+    """Return the size of a short message, else 0: a large one was counted when it had its turn."""
     return size if size <= SHORT_MESSAGE else 0
 
 

@@ -85,12 +85,12 @@ class LibraryEntry(Model):
 
     @property
     def names(self) -> Wording:
-        """The name in both languages; where the file has but one, that."""
+        """The name in both languages; twice the same if the file has only one."""
         return _with_default(self.skill.names, self.name)
 
     @property
     def descriptions(self) -> Wording:
-        """The description in both languages; where the file has but one, that."""
+        """The description in both languages; twice the same if the file has only one."""
         return _with_default(self.skill.descriptions, self.skill.description)
 
 
@@ -143,7 +143,7 @@ class Library:
         if folder is None or scope is Scope.BUILTIN:
             raise _invalid_field("scope", _BAD_SCOPE)
         if PLACEHOLDER in content:
-            # It was read, changed and sent back: to store it would destroy what it stands for.
+            # The client read it with the placeholder; storing it would lose the secret behind that.
             raise _invalid_field("content", _HAS_PLACEHOLDER)
         async with self._lock:
             entry = await to_thread.run_sync(self._write, folder, slug, content)

@@ -1,7 +1,7 @@
 """Journals: append-only files of one JSON entry per line, each with a checksum of the entry.
 
-A kill tears the last line at most, which the next entry replaces. All functions block;
-`LineWriter` appends plain lines without blocking the event loop.
+A kill tears the last line at most, which the next entry replaces. All functions block their thread;
+`LineWriter` appends plain lines from one of its own.
 """
 
 import asyncio

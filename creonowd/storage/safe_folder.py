@@ -59,7 +59,7 @@ _RESERVED = re.compile(
 _SLASHES = frozenset("/\\")
 _LIKE_A_SLASH = frozenset("∕⁄⧸⧹╱╲⟋⟍")
 _DROPPED_BY_WINDOWS = ". ．․"
-# No file that we read whole and that somebody else may have put there is longer.
+# Longer files that others may have put there are refused, not read.
 READ_LIMIT = 512 * 1024 * 1024
 
 
@@ -697,7 +697,7 @@ def _check_is_folder(name: str, folder: int | None) -> None:
 def _open_plain(
     name: str, folder: int | None, access: int = os.O_RDONLY
 ) -> tuple[int, os.stat_result]:
-    """Open a file that is no link and has a name; one that was just replaced has none any more."""
+    """Open a file that is no link and was not removed or replaced while it was opened."""
     if folder is None:
         before = os.lstat(name)
         if _is_link(before):

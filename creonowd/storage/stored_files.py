@@ -410,7 +410,7 @@ def _rename_if_free(temporary: Path, path: Path, within: int | None) -> None:
 def _swap_if_expected(
     temporary: Path, path: Path, data: bytes, expected: bytes, within: int | None
 ) -> bool:
-    """Put the new file in place; put the old one back if it was not what we expected."""
+    """Swap the new file in; swap the old one back if its bytes are not the expected ones."""
     if not swap(temporary, path, within=within):
         return retry_on_windows(partial(_replace_if_holds, temporary, path, expected, within))
     if _has_content(temporary, expected, within):

@@ -69,7 +69,7 @@ _INSIDE = (
 _OF_THE_WATCH = _DELETE_SELF | _MOVE_SELF | _UNMOUNT | _OVERFLOW | _IGNORED
 _EVENT = struct.Struct("iIII")
 
-# ext2 to ext4, XFS, Btrfs, tmpfs, F2FS, ZFS and bcachefs: only this system changes what is on them.
+# Disks that only this system changes: ext2 to ext4, XFS, Btrfs, tmpfs, F2FS, ZFS and bcachefs.
 _LOCAL = frozenset(
     {0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994, 0xF2F5_2010, 0x2FC1_2FC1, 0xCA45_1A4E}
 )
@@ -270,7 +270,7 @@ class _FolderEvent(NamedTuple):
 
 
 class _WatchQueue:
-    """The queue of one folder, and what is watched; all that is in it belongs to its lock."""
+    """The queue of one folder, and what is watched; a lock guards all of it."""
 
     def __init__(self, folder: WatchedFolder) -> None:
         self._folder = folder
@@ -333,7 +333,7 @@ class _WatchQueue:
         self._poll.register(self._mounts, select.POLLPRI)
 
     def _is_quiet(self) -> bool:
-        """Return whether no change is reported; that something was mounted is reported only once."""
+        """Return whether no change is reported. The system reports a mount only once."""
         ready = self._poll.poll(0)
         if any(descriptor == self._mounts for descriptor, _ in ready):
             self._revision = None
@@ -346,7 +346,7 @@ class _WatchQueue:
         enters, reads = self._folder.enters, self._folder.reads
         for event in self._events():
             if event.watch not in self._paths and not event.mask & _OVERFLOW:
-                # What is reported of a watch that was given up happened before that.
+                # An event of a watch that was given up, from before that.
                 continue
             path = self._paths.get(event.watch)
             if path is None:
@@ -419,7 +419,7 @@ class _WatchWalk:
                 try:
                     self.enter(inner, below, descriptor, depth + 1)
                 except (FileNotFoundError, NotADirectoryError):
-                    # It went a moment ago, which was reported.
+                    # It was removed a moment ago; an event reports that.
                     continue
         finally:
             os.close(descriptor)

@@ -8,8 +8,8 @@ property test proves it. Only characters of old Unicode versions count: one that
 today may be a letter to another version.
 
 A space is special: for Claude it belongs to the two words between which it stands, and is a token
-of its own behind a digit, an ideograph or a line end. So it makes a point behind other letters
-only.
+of its own behind a digit, an ideograph or a line end. So there is a point before a space only
+behind other letters.
 """
 
 import re
@@ -90,9 +90,9 @@ def additive_parts(text: str) -> Iterator[str]:
 
 
 def settled_end(text: str) -> int:
-    """Return the start of the last line before which parts no longer change; 0 if there is none.
+    """Return the start of the last line before which no part changes any more; 0 if there is none.
 
-    They stay the same whatever is typed after it.
+    Those parts stay the same, whatever is typed at the end of the text.
     """
     if len(text) < SHORT_TEXT:
         return 0
@@ -129,7 +129,7 @@ def _piece_end(part: str, least: int) -> int | None:
 def splits_after(text: str, at: int, one_in: int) -> bool:
     """Choose about one in so many positions, by the two characters before each.
 
-    Because the text itself decides, typing at one place leaves the choice at all others as it was.
+    The text itself decides, so typing at one place does not change the choice at others.
     """
     return at >= 2 and (ord(text[at - 1]) * 31 + ord(text[at - 2])) % one_in == 0
 

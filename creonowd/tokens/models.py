@@ -2,8 +2,8 @@
 
 One table, dated; a model that is not here counts with the encoding of the budget, approximately.
 Read on that day: Claude 5 on its provider's page; GPT-4o, GPT-5, o3, o4, Claude 3.7 to 4.5 and
-DeepSeek V4 on pages of gateways and clients, as were the cache minimums. The other figures are
-those that the models were published with, as remembered; None stands where nobody knew one.
+DeepSeek V4 on pages of gateways and clients, as were the cache minimums. The other figures are from
+memory of what was published with each model; None means unknown.
 """
 
 import re

@@ -194,7 +194,7 @@ def packaged_encoding(name: str) -> "tiktoken.Encoding":
 
 
 def release_encoding(name: str) -> None:
-    """Let a packaged encoding go; who still counts with it keeps it until then."""
+    """Drop a packaged encoding; it is freed once nothing counts with it any more."""
     with _LOADING:
         _PACKAGED.pop(name, None)
 

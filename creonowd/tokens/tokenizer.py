@@ -79,8 +79,8 @@ class PendingCounts:
 class Tokenizer(Protocol):
     """Counts the tokens of a text, from any thread.
 
-    `longest` bounds the code points of one token. Counts must add up at `additive_points`; those
-    of every tokenizer that looks at no more than words do.
+    `longest` bounds the code points of one token. Counts must add up at `additive_points`; any
+    tokenizer that splits a text into words first does that.
     """
 
     @property
@@ -151,8 +151,8 @@ class BpeTokenizer:
     def _encode(self, text: str) -> list[int]:
         """Encode a text in calls that are short, so that the work can be stopped between two of them.
 
-        A call begins where a token of the one before began, and must go on as that one did. Tokens
-        of which each two neighbours are such that no merge joins them are those of the whole text.
+        A call begins where a token of the call before began, and its first token must be the same.
+        The joined tokens are those of the whole text if no merge joins any two neighbours.
         """
         tokens: list[int] = []
         start, size = 0, LONG_CALL
@@ -296,9 +296,9 @@ _SIDES = (
 
 
 def _first_edge(text: bytes) -> _Edge:
-    """Return what the first character makes of the edge before it.
+    """Return how the text begins, by its first character.
 
-    UNKNOWN inside a character: a part of a character has one cost whatever stands beside it.
+    UNKNOWN if it begins inside a character: such a token costs the same whatever is beside it.
     """
     if _is_continuation(text[0]):
         return _Edge.UNKNOWN
@@ -307,7 +307,7 @@ def _first_edge(text: bytes) -> _Edge:
 
 
 def _last_edge(text: bytes) -> _Edge:
-    """Return what the last character makes of the edge behind it."""
+    """Return how the text ends, by its last character."""
     lead = next((at for at in reversed(range(len(text))) if not _is_continuation(text[at])), 0)
     return _edge_of(text[lead:])
 

@@ -25,7 +25,7 @@ class MemoryWire:
         self._reading = False
 
     def release(self) -> None:
-        """Read again, first all that was kept back."""
+        """Read again, beginning with the bytes that were kept."""
         self._reading = True
         unread, self._unread = bytes(self._unread), bytearray()
         self._deliver(unread)

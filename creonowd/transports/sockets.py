@@ -247,8 +247,8 @@ async def listen_tcp(server: Server, port: int = 0) -> AsyncGenerator[int]:
 async def _accept(server: Server, listener: socket.socket, accepting: anyio.CancelScope) -> None:
     """Accept one client after the other, each when there is room for it.
 
-    The others wait in the system's queue. asyncio's own server would accept a hundred at once, and
-    to make room for them others would be disconnected before their tokens are read.
+    The others wait in the system's queue. asyncio's own server would accept a hundred at once; to
+    make room for them, clients would be disconnected before their tokens are read.
     """
     loop = asyncio.get_running_loop()
     with listener, accepting:

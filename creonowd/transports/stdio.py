@@ -97,7 +97,7 @@ class StdioWire:
         return self.connection.get_buffer()
 
     def buffer_updated(self, size: int) -> None:
-        """Pass on the bytes that were put there."""
+        """Process `size` bytes that were put into that memory."""
         self._batch.turn(self.connection.buffer_updated, size)
 
     def data_received(self, data: bytes | memoryview) -> None:

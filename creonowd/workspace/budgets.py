@@ -50,7 +50,7 @@ _STEPS = 32
 _LIMITS = {CountKind.BOUND: (1.0, 1.5), CountKind.APPROXIMATE: (0.75, 1.5)}
 _RUNS_NEEDED = {CountKind.BOUND: 1, CountKind.APPROXIMATE: 3}
 _PLAUSIBLE = (0.5, 3.0)
-"""Below, the server cut the prompt; above, it counted something else as well."""
+"""Below, the server cut the prompt; above, it counted more than the prompt."""
 
 log = structlog.stdlib.get_logger(__name__)
 

@@ -293,7 +293,7 @@ def restore(sent: Any, before: Any, redact: RedactChat) -> Any:
 
 
 def _original(originals: dict[str, deque[str]], text: str) -> str:
-    """Take the texts that look the same in their order, each once."""
+    """Return the next original that is shown as this text; the text itself if there is none."""
     same = originals.get(text) if PLACEHOLDER in text else None
     return same.popleft() if same else text
 

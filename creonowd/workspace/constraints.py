@@ -616,7 +616,7 @@ def replace_constraints(
 def _existing_items(
     ours: Sequence[Item], texts: Sequence[str], redact: RedactConstraint
 ) -> list[Item | None]:
-    """Find the entry of each text: the one with that text, else one that is redacted to it."""
+    """Find the entry of each text: one with the same text, else one whose redacted text it is."""
     found = _match(ours, texts, lambda text: text)
     taken = {id(item) for item in found if item}
     missing = [text for text, item in zip(texts, found, strict=True) if item is None]

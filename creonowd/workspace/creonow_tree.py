@@ -536,7 +536,8 @@ class ReadPlace(NamedTuple):
 class ProjectRead(ABC, Generic[T]):
     """What one assembly reads of a project's files: ahead in a batch, or alone when asked for it.
 
-    So a folder that hangs, and with it a batch, costs those only who read that folder.
+    A folder that hangs ends the batch. Then each read is made alone, and only those of that folder
+    fail.
     """
 
     name: str
@@ -550,7 +551,7 @@ class ProjectRead(ABC, Generic[T]):
         """Read it now; blocks its thread."""
 
     def read_ahead(self, cache: BatchCache) -> None:
-        """Read it in the thread of a batch; who asks for it gets what that raises."""
+        """Read it in the thread of a batch; an error is kept, and raised by `peek` and `get`."""
         key = ("read", self.name)
         self._found = self._found or cache.peek(key)
         if self._found is not None:
@@ -565,17 +566,17 @@ class ProjectRead(ABC, Generic[T]):
             self._found = error
 
     def peek(self) -> T | None:
-        """Return what was read, or raise what that raised; None if nothing was."""
+        """Return what was read, or raise the error of the read; None if nothing was read yet."""
         if isinstance(self._found, Exception):
             raise self._found
         return self._found
 
     def revision(self) -> T | None:
-        """Return what was read, which is the very same as long as no file changes."""
+        """Return what was read: the same object as before if no file has changed."""
         return None if isinstance(self._found, Exception) else self._found
 
     async def get(self) -> T:
-        """Return what is read, or raise what that raises, shared by all who ask at the moment."""
+        """Read it unless it was read; all who ask at the same time share one read and its error."""
         if self._found is None:
             key = (self._place.project.root, self.name)
             self._found = await self._place.shared.read(key, self._read_alone)

@@ -155,7 +155,7 @@ class UsageRecord(Model, omit_defaults=True):
 
     @property
     def use(self) -> TokenUse:
-        """Its tokens by what they cost."""
+        """Its tokens, by the price that they have."""
         read, written = self.cache_read_tokens, self.cache_write_tokens
         fresh = max(0, (self.input_tokens or 0) - read - written)
         return TokenUse(fresh=fresh, read=read, written=written, output=self.output_tokens)

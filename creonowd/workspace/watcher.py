@@ -394,7 +394,7 @@ class _Follower:
             self._report(self._take_snapshot(self._snapshot, dirty), named)
 
     def _report(self, after: Snapshot, named: frozenset[str]) -> None:
-        """Report the files that differ, and those of `named` that exist: two quick writes may look like one."""
+        """Report the files that differ, and those of `named` that exist: a change may not show."""
         before, self._snapshot = self._snapshot, after
         present = {path for path in named if _has_file(after, path)}
         if changed := frozenset(changed_paths(before, after) | present):
@@ -436,8 +436,8 @@ def take_snapshot(
 ) -> Snapshot:
     """Read the state of every folder of a project; the project's own has the path `""`.
 
-    Given an earlier snapshot, only `dirty` and new folders are read; the others are kept from it.
-    Of a huge project, the folders nearest to its root are read.
+    Given an earlier snapshot, only `dirty` and new folders are read; the others are as in it. Of a
+    huge project, the folders nearest to its root are read.
     """
     states: dict[str, FolderState] = {}
     waiting = deque([("", _root_identity(root))])
