@@ -64,7 +64,7 @@ def _day(text: str) -> date:
 
 
 def _milliseconds(day: date) -> int:
-    """Return when a day begins here; of one outside what every system knows, the nearest."""
+    """Return when a day begins here, or the nearest day for which every system knows that."""
     known = max(FIRST_DAY, min(day, LAST_DAY + timedelta(days=1)))
     begins = datetime(known.year, known.month, known.day).astimezone()
     return int(begins.timestamp() * 1000)

@@ -192,7 +192,7 @@ class PromptConstraint(Model):
 class Criteria(Model):
     """What the output of a prompt is judged by.
 
-    `constraints` are in the prompt, `left_out` are not for want of room; `unread` if the list of
+    `constraints` are in the prompt, `left_out` had no room in it; `unread` if the list of
     constraints could not be read. `terms` are those in the prompt; None if it does not hold the
     project's terminology.
     """

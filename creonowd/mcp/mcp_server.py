@@ -51,7 +51,7 @@ RESOURCE_BYTES = 256 * 1024
 PAGE_BYTES = 64 * 1024
 PAGE_ITEMS = 200
 LONGEST_NUMBER = 15
-# What resources, prompts and the search for changes call.
+# The channels that resources and prompts call, and those that are asked for changes.
 CHANNELS = (
     "context.list",
     "context.read",

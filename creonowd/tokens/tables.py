@@ -352,8 +352,8 @@ def _description(path: Path) -> TableDescription:
 def load_table(table: UserTable) -> "tuple[tiktoken.Encoding, EncodingDefinition]":
     """Read a user's table, check it by its hash and build its encoding; else `TableError`.
 
-    Counts of units must add up, as they do for the tables that ship; one for which they do not is
-    refused, since no prompt could be kept within a budget by it.
+    Counts of units must add up, as they do with the tables that ship. A table with which they do
+    not is refused, because no prompt could be kept within a budget.
     """
     if table.definition is None:
         raise TableError(table.problem or _USER_TABLE_DAMAGED.format(table.name))

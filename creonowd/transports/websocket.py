@@ -67,7 +67,8 @@ async def listen(server: Server, port: int, pages: Pages | None = None) -> Async
         close_timeout=CLOSE_SECONDS,
         compression=None,
         max_queue=1,
-        # A pong would wait behind what is not read, and no loopback breaks unnoticed.
+        # A pong would wait behind bytes that are not read yet, and a loopback reports when it
+        # breaks.
         ping_interval=None,
         server_header=None,
     ):

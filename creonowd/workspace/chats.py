@@ -65,7 +65,7 @@ class ChatMessage(Model):
 
 
 class Analysis(Model):
-    """The field of an analysis that is checked; further ones are kept."""
+    """The one field of an analysis that is checked; all others are kept as they are."""
 
     summary: Annotated[str, Meta(pattern=r"\S")]
 
