@@ -60,7 +60,7 @@ ROOM_STEP = 256
 # share: with all of it no total would ever be enough.
 RAISE_STEP = 500
 MOST_RULES = 0.95
-# What passages may take of a long budget: they are the part of it that no cache holds for long.
+# The share of passages in a long budget is small, because no cache keeps them for long.
 PASSAGES_OF_LONG = 16
 # What the chapters that have a line each may take of the story so far.
 FAR_SHARE = 0.35
@@ -222,7 +222,7 @@ def _without_repeats(
 def _synopsis_room(plan: Plan, room: int, least: int) -> int:
     """Return what the story so far may take: its share, beside that of the document.
 
-    Nothing here changes while the author types, so that it stays where it is.
+    It does not change while the author types, so the story so far stays the same.
     """
     window = max(plan.allowances.share(Layer.IMMEDIATE), least + minimum_step(plan.allowances))
     return min(synopsis_share(plan), room - window)
@@ -616,8 +616,8 @@ class RankedChunks:
     def _choose(self, candidates: Sequence[int], room: int, steady_room: int) -> "_ChosenChunks":
         """Fill the room: first chunks that the query found, then allusions in a share of their own.
 
-        Allusions change as the author writes, so they stand last and take nothing from the others;
-        what they leave free goes to chunks that did not fit, behind them.
+        Allusions change as the author writes, so they stand behind the others and have their own
+        room; what they do not use goes to chunks that did not fit.
         """
         allusions = [index for index in candidates if index in self._allusions]
         if not allusions:
@@ -665,8 +665,8 @@ class RankedChunks:
     def _fill(self, candidates: Sequence[int], room: int, steady_room: int) -> "_ChosenChunks":
         """Keep every chunk that still fits; those kept after one did not are gap fillers.
 
-        They stand behind all others: as the gap changes with the cursor, other chunks fill it, and
-        what stands before them stays where it is.
+        They stand behind all others: the gap changes with the cursor, and then other chunks fill it
+        without moving those before.
         """
         in_order: list[int] = []
         gap_fillers: list[int] = []

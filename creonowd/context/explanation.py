@@ -235,7 +235,7 @@ def verdict_on(decision: Decision) -> tuple[ExplainVerdict, Cause | None]:
 
 
 def best_decision(decisions: Sequence[Decision]) -> Decision | None:
-    """Return the decision that answers for several parts of one thing: the one that knows most."""
+    """Return the decision that answers for several parts of one thing: a kept one, if any."""
     order = (ExplainVerdict.IN, ExplainVerdict.LEFT_OUT, ExplainVerdict.NEVER_CONSIDERED)
     return min(
         decisions,

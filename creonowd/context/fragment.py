@@ -17,7 +17,7 @@ from creonowd.model import Model
 
 DEFAULT_PRIORITY = 100
 KEPT_WARNINGS = 256
-# The specification spells these out, so a client that names no locale gets them as they stand there.
+# The specification gives the texts of these warnings; a client that names no locale gets those.
 SPELT_OUT = frozenset({WarningCode.KG_UNAVAILABLE})
 
 Detail = str | int

@@ -75,7 +75,7 @@ _FIRST, _NUMBER, _TEXT, _LAST = -1, 0, 1, 2
 
 
 class NumeralUnit(StrEnum):
-    """What a number counts: chapters and what they hold, what holds chapters, or nothing said.
+    """What a number counts: chapters or parts of them, what holds chapters, or nothing named.
 
     `half` is the first, second or last part of something.
     """

@@ -358,7 +358,7 @@ class Story:
 
 
 def _titles(heading: str) -> set[str]:
-    """Return what a heading may be called: all of it, or what follows its number."""
+    """Return the names of a heading: all of it, and the part behind its number."""
     title = _normal(heading)
     counted = chapter_of(title)
     rest = "" if counted is None else title[counted.end :].strip(" \t\u3000.:：、-–—·")
@@ -411,7 +411,7 @@ def _fits(pattern: Sequence[str], names: Sequence[str]) -> bool:
 
 
 def _rank(path: str, order: Sequence[str]) -> int | None:
-    """Return the entry that places a document: the one that is its path, else the first to fit."""
+    """Return the place of the entry for a document: its own path, else the first that fits."""
     if path in order:
         return order.index(path)
     return next((at for at, entry in enumerate(order) if fits(entry, path)), None)
@@ -615,7 +615,7 @@ def _stages(
 
 
 def _with_stages(fragment: Fragment, begun: Sequence[Stage]) -> tuple[Fragment, list[Fragment]]:
-    """Add progressions to a text; return also what one of them has replaced."""
+    """Add progressions to a text; return also the texts that a progression replaces."""
     last = max((at for at, stage in enumerate(begun) if stage.replaces), default=None)
     if not begun:
         return replace(fragment, stages=()), []

@@ -62,7 +62,7 @@ class TextTools:
     def within(self, characters: int) -> "TextTools":
         """Return the same tools for this many new characters; then NotInMemoryError.
 
-        What they redacted and counted until then is kept, so that it is not done twice.
+        Results until then stay in the memory, so that the work is not done twice.
         """
         return self._with(self.tokenizer.inner, WorkAllowance(characters))
 

@@ -225,7 +225,7 @@ async def explain_context(session: Session, params: ExplainContext) -> Explanati
 
 
 class _Explainer:
-    """All that answers are made of: one assembly, and what there is in its project."""
+    """Makes the answers from one assembly and what its project has."""
 
     def __init__(
         self,
@@ -521,7 +521,7 @@ class _Explainer:
         return next((cause for cause, holds in causes if holds), Cause.EMPTY), need
 
     def _chapter(self, path: str) -> SubjectAnswer:
-        """Answer for a whole document: by what is shown of it, summarised of it, or was considered."""
+        """Answer for a whole document: by its text, its summary or a passage of it."""
         name = self._title(path)
         parts = [one for one in self._decisions if _is_about(one, path)]
         considered = [one for one in parts if one.evidence.rule is not Rule.FUTURE]

@@ -414,9 +414,8 @@ class InConversation(Params):
 class MeteredProvider:
     """A provider whose calls are recorded as those of a project, and of a skill if there is one.
 
-    `prompt` is what the calls that write are about; it says whether their prefix had changed. A
-    call that fails or is cancelled reports no counts, so that it is not recorded; nor is one
-    for which no model was asked.
+    `prompt` is the assembly of calls that write, and says whether their prefix had changed. A call
+    without counts is not recorded: one that failed or was cancelled, or that asked no model.
     """
 
     def __init__(

@@ -339,7 +339,7 @@ _COUNTS_OF_DIGITS = {"一": 1, "二": 2, "三": 3, "四": 4, "五": 5, "六": 6,
 
 
 def _counted_digits(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    """Take a number of which it was just said how many digits it has: 4桁:2719, `6 dígitos 730264`."""
+    """Take a number whose count of digits was given just before: 4桁:2719, `6 dígitos 730264`."""
     count = match["count"]
     first = max(0, match.start() - LONGEST_THING)
     if not _CODE_NEAR.search(match.string, first, match.start("number")) or _COUNTED.match(

@@ -262,7 +262,7 @@ class _Label:
         return _WITH_USER.search(self.head) is not None
 
     def is_heading(self, text: str, end: int) -> bool:
-        """Whether it is all that stands on its line, and what ends here all that stands below it."""
+        """Whether the label is alone on its line, and the value that ends here alone below it."""
         return (
             self.begins_line
             and self.is_entry
@@ -272,7 +272,7 @@ class _Label:
 
     @property
     def names_one(self) -> bool:
-        """Whether what follows its name says which password it is, if anything does."""
+        """Whether nothing follows its name, or only words that say which password it is."""
         return not self.tail or _WHICH.match(self.tail) is not None
 
     @cached_property

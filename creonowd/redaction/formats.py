@@ -92,7 +92,7 @@ def _length_of_run(body: str) -> int:
 
 
 def _length_of_lines(body: str) -> int:
-    """Measure the lines of Base64 at the beginning; one may have something stray in it."""
+    """Measure the lines of Base64 at the beginning; one of them may have a stray character."""
     end = 0
     for line in _LINES.finditer(body):
         content = line[0].strip()

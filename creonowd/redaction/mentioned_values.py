@@ -164,7 +164,7 @@ def _asks(line: str) -> bool:
 
 
 class MentionedValue:
-    """A value that may be the secret, and how it stands to the word that mentions one."""
+    """A value that may be the secret, and where it stands relative to the word for a secret."""
 
     def __init__(self, passage: MentionPassage, value: str, start: int) -> None:
         self.passage = passage
@@ -182,7 +182,7 @@ class MentionedValue:
 
     @property
     def is_given(self) -> bool:
-        """Whether what stands right before it hands it over: a colon, a quote, “is”, “mit”, 是."""
+        """Whether it is introduced right before: by a colon, a quote, “is”, “mit”, 是."""
         head = self.before
         bare = head.rstrip(BEFORE_VALUE)
         if not _GIVING_QUOTES.isdisjoint(head[len(bare) :]):
@@ -191,7 +191,7 @@ class MentionedValue:
 
     @property
     def is_told(self) -> bool:
-        """Whether a verb or a colon hands it over, as even a number is."""
+        """Whether a verb or a colon introduces it, which is enough even for a number."""
         return ends_in(
             self.before, self.before.rstrip(BEFORE_VALUE), _TELLING_SIGNS, _TELLING_WORDS
         )
@@ -246,7 +246,7 @@ class MentionedValue:
 
     @property
     def has_other_name(self) -> bool:
-        """Whether what stands right before it says that it is something else: a user, a file, a page."""
+        """Whether the word right before it names something else: a user, a file, a page."""
         before = self.before
         if before.lower().endswith(_ENTERED_IN):
             return False
@@ -299,7 +299,7 @@ class MentionedValue:
 
     @property
     def is_void(self) -> bool:
-        """Whether it is said of it that it is no longer valid."""
+        """Whether the text says that it is no longer valid."""
         return _MADE_VOID.match(self.passage.text, self.end) is not None
 
 

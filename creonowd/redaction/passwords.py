@@ -729,17 +729,17 @@ def _short_label(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 
 def _kept_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    """Take Han words of which it is said that nobody else may hear them: 密码是…，别告诉外人."""
+    """Take Han words that the text asks to keep from others: 密码是…，别告诉外人."""
     return NOTHING if _HAN_BLANK.search(match[1]) or "的" in match[1] else (match.span(1),)
 
 
 def _counted_signs(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    """Take a password of which it is said what it repeats: 六个八, 八个8加haitang."""
+    """Take a password described by a sign and its count: 六个八, 八个8加haitang."""
     return (match.span(1),)
 
 
 def _agreed_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
-    """Take quoted words of which it is said that somebody chose them: 我们设的口令是“…”."""
+    """Take quoted words that the text says somebody chose: 我们设的口令是“…”."""
     is_agreed = match.string.endswith(_AGREED, max(0, match.start() - 8), match.start())
     return (match.span(1),) if is_agreed else NOTHING
 

@@ -36,7 +36,7 @@ from creonowd.redaction.rules import (
 
 MOST_PASSES = 8
 DEEPEST = 16
-# As long as a hash: those of an answer that is given again come with every line.
+# Longer texts are not cached. A hash has this length, and the same hashes come in many log lines.
 SHORT_TEXT = 64
 CACHED_TEXTS = 4096
 

@@ -28,7 +28,7 @@ MOST_PASSAGES = 64
 KEPT_SENTENCES = 2048
 KEPT_NUMBERS = 16_384
 KEPT_ASKED = 16
-# More than there are authors at once.
+# One for each author who writes at the same time, and more.
 KEPT_SURROUNDINGS = 1024
 KEPT_LEADS = 512
 KEPT_EXCERPTS = 4096
@@ -37,14 +37,14 @@ KEPT_PARTS = 128
 # How clearly a sentence must allude to a passage, and how many such passages there are at most.
 LEAST_STRENGTH = 1.2
 MAX_ALLUSIONS = 4
-# An allusion keeps its place until another one is this many times as strong. As the author goes on,
-# it loses this share of its strength over this many characters.
+# An allusion keeps its place until another one is this many times as strong. While the author
+# writes this many characters, it loses this share of its strength.
 REPLACEMENT_RATIO = 1.2
 DECAY_SHARE, DECAY_CHARACTERS = 0.5, 3000
 
-# Two sums that differ by more are different after rounding, too.
+# Two sums that differ by more than this also differ after rounding.
 ROUNDING_MARGIN = 2e-6
-# What rounding can add to a strength is less.
+# Rounding adds less than this to a strength.
 STRENGTH_MARGIN = 0.001
 
 # By how many passages of a document have a term: the factor on their share of its passages.
@@ -52,7 +52,7 @@ _FREQUENCY_FACTORS = (0.0, *(1 + math.log(n) for n in range(1, MOST_PASSAGES + 1
 
 
 class Allusion(NamedTuple):
-    """A passage by its row, and how clearly a sentence points to it; 1 is one word of its own."""
+    """A passage by its row, and how clearly a sentence points to it; 1 is one rare word."""
 
     row: int
     strength: float
@@ -71,7 +71,7 @@ class Allusions:
     def __init__(self, index: "TermIndex", documents: "DocumentRows", population: int) -> None:
         self._index, self._documents, self._population = index, documents, population
         self._rarities = _as_array([self._rarity(number) for number in range(MOST_PASSAGES + 1)])
-        # What was found by all words of a sentence, which does not depend on those around it.
+        # What all words of a sentence found; the sentences around it change nothing there.
         self._leads: dict[str, Allusion] = {}
 
     def find(
@@ -79,9 +79,9 @@ class Allusions:
     ) -> list[tuple[Allusion, ...]]:
         """Return for each sentence what it clearly alludes to: a passage, at most two, or none.
 
-        Words of its own point to one document, and all words of the sentence together to one that
-        leads all others; where both are the same, the passage is meant more clearly. `surrounding` are
-        the sentences around: what they speak of anyway counts less.
+        Rare words point to one document, and all words of the sentence together to the best of all;
+        if both are the same, their strengths add up. `surrounding` are the sentences around: words
+        that they have too count less.
         """
         if not asked_sentences:
             return []
@@ -103,7 +103,7 @@ class Allusions:
     def by_rare_words(
         self, asked_sentences: Sequence[str], surrounding: Sequence[str]
     ) -> list[Allusion]:
-        """Return for each sentence the passage that shares words with it that others lack."""
+        """Return for each sentence the passage with which alone it shares words."""
         return self._by_rare_words(
             asked_sentences, tuple(surrounding), [0.0] * len(asked_sentences)
         )
@@ -113,7 +113,7 @@ class Allusions:
     ) -> list[Allusion]:
         """Return the same; nothing for a sentence that does not reach the strength it needs.
 
-        Hardly any does, and to find the very passage took a third of the time.
+        Hardly any reaches it, and finding the passages of all took a third of the time.
         """
         import numpy as np
 
@@ -133,8 +133,8 @@ class Allusions:
     def by_all_words(self, asked_sentences: Sequence[str]) -> list[Allusion]:
         """Return for each sentence the best passage by all of its words.
 
-        It finds what an author paraphrases. Its strength is the lead on all other documents; a
-        lead of 1 is that of one word of its own.
+        This finds paraphrases. The strength is the lead over all other documents; a word that only
+        one document has gives a lead of 1.
         """
         if len(self._leads) > KEPT_LEADS:
             self._leads = {}
@@ -218,9 +218,9 @@ class _TermWeights:
     ) -> list[tuple[int, float]]:
         """Return for each sentence the passage it points to, and twice its lead on the second.
 
-        `use_weights` is what each use of a term counts; `least` is below what a sentence needs, and
-        one that has less gets nothing. Amounts are added up in their order, so that no
-        sum depends on what else is asked.
+        `use_weights` is what each use of a term counts. A sentence below its `least` gets no
+        passage. Amounts are added up in a fixed order, so that no sum depends on the other
+        sentences.
         """
         np, size = self._np, self._size
         count, _, sentence_of_use, term_of_use = self._asked
@@ -390,8 +390,8 @@ class _PlacedAllusion(NamedTuple):
 class CurrentAllusions:
     """The passages that the sentences of an author allude to most clearly, as they come.
 
-    Of each document there is one. `all` are in the order in which they came; a passage that is
-    there keeps its place until a clearly stronger one needs it.
+    There is at most one passage of each document. `all` are in the order in which they came; a
+    passage keeps its place until a clearly stronger one takes it.
     """
 
     def __init__(self, documents: Sequence[int]) -> None:
@@ -447,7 +447,7 @@ class CurrentAllusions:
 
 
 class AlludingText:
-    """What a text alludes to, and what it does after each sentence that its author adds to it.
+    """What a text alludes to, now and after each sentence that its author adds.
 
     Of the added sentences, only those from the first new one on are searched for.
     """

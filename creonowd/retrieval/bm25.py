@@ -197,7 +197,7 @@ def merge(one: TermSegment, other: TermSegment, alive: NDArray[np.int64]) -> Ter
 def _renumber(
     segment: TermSegment, terms: Numbers, alive: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint32], Places, Levels]:
-    """Return which term, place and level each posting of a segment has among others."""
+    """Return the new number of the term, the place and the level of each posting that is kept."""
     at = np.searchsorted(alive, segment.passages)
     stays = at < len(alive)
     stays[stays] = alive[at[stays]] == segment.passages[stays]
@@ -299,7 +299,7 @@ class TermIndex:
         self._numbered: Memo[bytes, NumberedPostings] = Memo(KEPT_BYTES, _weigh_numbered)
 
     def within(self, allowed: Mask) -> "TermIndex":
-        """Return the same index as if it had only some rows: nothing shows what the others say."""
+        """Return an index of only some rows, which scores as if the others did not exist."""
         some = TermIndex(self.size, (), ())
         some.allowed, some.population = allowed, int(np.count_nonzero(allowed))
         some.parts, some._kept, some._numbered = self.parts, self._kept, self._numbered
@@ -413,7 +413,7 @@ class AskedTerms(NamedTuple):
 def leading_rows(
     index: TermIndex, found: NumberedPostings, terms: AskedTerms, firsts: Rows
 ) -> list[LeadingRow | None]:
-    """Search for the terms of many short queries together; None for one that finds nothing.
+    """Return the best row of each of many short queries; None for a query that finds nothing.
 
     `found` are the postings of the terms that are allowed, and `firsts` the first rows of the
     documents. Terms that are too common to set passages apart are skipped.
@@ -464,8 +464,8 @@ def _leading_rows(table: Scores, firsts: Rows) -> list[LeadingRow | None]:
 def _first_best(table: Scores, best: Scores, starts: Rows, lengths: Rows) -> list[int]:
     """Return in each line the first place that has its best score, after rounding.
 
-    It lies in the first document with that score, and only there is it looked for: to look at
-    whole lines took a quarter of the time of all leading rows.
+    Only the first document with that score is searched: searching whole lines took a quarter of the
+    time of `leading_rows`.
     """
     ends = lengths.cumsum()
     before = ends - lengths
@@ -494,8 +494,8 @@ def shares_of(
 class _LookUp:
     """The postings of all terms of a query that are allowed, and what each is worth.
 
-    Of a common term those of most impact are `scored`. The others are `secondary`: they count, as
-    mere presence, for rows that other terms have chosen.
+    Of a common term, the postings of most impact are `scored`. The others are `secondary`: they add
+    to rows that other terms have chosen, and only whether they are there counts.
     """
 
     def __init__(self, index: TermIndex, weights: Mapping[str, float], most: int) -> None:
@@ -558,7 +558,7 @@ def _rarity(population: int, frequency: int) -> float:
 
 
 def _best(scores: Scores, most: int) -> Rows:
-    """Choose the rows with the best scores; those that share the last place by their order."""
+    """Choose the rows with the best scores; of those with equal scores, the first ones."""
     found = np.flatnonzero(scores)
     if len(found) <= most:
         return found

@@ -342,7 +342,7 @@ def _related_names(entities: Entities, everyone: frozenset[str]) -> frozenset[st
 
 
 class _PeopleOnPage(NamedTuple):
-    """The names on a page: what waits for them, what the author asks for, whom cards relate to."""
+    """The entities on a page, those in the author's wish, and those that cards relate them to."""
 
     entities: Entities
     mentioned: frozenset[str]
@@ -353,7 +353,7 @@ class _PeopleOnPage(NamedTuple):
 
 
 def _chapter_before(ask: SourceQuery) -> str:
-    """Return what the page shows of the chapter before: its people are there in a new one."""
+    """Return what the prompt shows of the chapter before; a new chapter begins with its people."""
     return "" if ask.previous is None else ask.previous.text[ask.previous_start :]
 
 

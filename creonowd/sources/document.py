@@ -190,7 +190,7 @@ class HeadingsSource(Source):
     async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Return the headings around the cursor, if they say more than the text that is shown.
 
-        Headings behind the cursor give away what is to come: they are for skills that may see that.
+        Headings behind the cursor show what is to come; only skills that may see it get those.
         """
         if (now := self.fetch_now(ask)) is not None:
             return now
@@ -199,7 +199,7 @@ class HeadingsSource(Source):
         return _outline_result(document)
 
     def revision(self) -> Hashable | None:
-        """Return the same always: there is nothing but the document, which the query has."""
+        """Return a constant: the answer depends on the document alone, and the query has it."""
         return ()
 
     def fetch_now(self, ask: SourceQuery) -> SourceResult | None:

@@ -1,8 +1,8 @@
 """Sources that clients offer: registered by name and layer, asked over the client's connection.
 
-The source of a client that hung up is missed, with its warning, until somebody offers it again or
-unregisters it. A host that keeps failing is not asked for a while. Every chunk of an answer is
-checked by itself, so that a malformed one costs only itself.
+When a client disconnects, its sources are reported as missing until a client offers or unregisters
+them. A host that keeps failing is not asked for a while. Every chunk of an answer is checked by
+itself, so that a malformed one costs only itself.
 """
 
 import re
@@ -196,7 +196,7 @@ class Hosts:
         self._absent: dict[tuple[str, str, str], HostSource] = {}
 
     def register(self, peer: Peer, offer: Offer) -> None:
-        """Register an offer; the same one again replaces it and its failures are forgotten."""
+        """Register an offer; it replaces one of the same key, whose failures are forgotten."""
         mine = self._sources.get(peer.id)
         if mine is None:
             mine = self._sources[peer.id] = {}

@@ -160,7 +160,7 @@ class PassageSearch:
         return index
 
     def same(self, result: SourceResult) -> SourceResult:
-        """Return the kept result that equals this one, else this: what is made of it is kept by id."""
+        """Return an equal result of before, else this one; caches compare by identity."""
         return self._unique_results.get(result, lambda: result)
 
     def paths(self, project: Project) -> list[str]:
@@ -169,7 +169,7 @@ class PassageSearch:
 
 
 class _SearchTexts:
-    """The texts of what a search found: kept ones, and those that were read for it."""
+    """The texts of the passages found: those in memory, and those read for this search."""
 
     def __init__(self, index: ProjectIndex) -> None:
         self._index = index
@@ -181,7 +181,7 @@ class _SearchTexts:
         self.add_texts(await self._index.texts(self.missing))
 
     def add_texts(self, read: Mapping[int, StoredText]) -> None:
-        """Add texts that were read; those that are not among them are gone."""
+        """Add texts that were read; a missing text that was not read is gone from the disk."""
         self._texts |= {number: read.get(number) for number in self.missing}
 
     def _is_missing(self, number: int) -> bool:
@@ -284,7 +284,7 @@ class AllusionSearch(_SearchTexts):
     def rank(self) -> list[RankedPassage] | None:
         """Return the passages in the order in which they came; None if texts are not in memory.
 
-        The most clearly meant has the best score.
+        The clearest allusion has the best score.
         """
         loaded = self.loaded
         if loaded is None:
@@ -514,7 +514,7 @@ def _without_sentences(key: ResultKey) -> ResultKey:
 
 
 class QueryFragments(NamedTuple):
-    """What the query alone found: fragments with their rows, and those that the story keeps back."""
+    """What the query alone found: fragments with their rows, and those that lie in the future."""
 
     found: tuple[tuple[int, Fragment], ...]
     future: tuple[Fragment, ...]
@@ -546,7 +546,7 @@ def _weigh_found(_key: SearchKey, found: FoundFragments) -> int:
 
 
 class SearchCache(NamedTuple):
-    """What the answer is kept under, what searches found, and what the very same query found."""
+    """The key of the answer, the results of earlier searches, and the result of an equal query."""
 
     key: ResultKey | None
     found: Memo[SearchKey, FoundFragments]

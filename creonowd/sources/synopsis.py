@@ -85,7 +85,7 @@ MOST_NEAR = 4
 # What the near chapters may take of the room; the rest is for the far ones.
 NEAR_SHARE = 0.65
 MOST_NAMED = 3
-# The chapters before that say who matters: one so far away counts half as much as the nearest.
+# The chapters whose mentions count for ranking people; this far away they count half as much.
 PEOPLE_CHAPTERS, HALF_AS_NEAR = 24, 3
 
 _SYNOPSIS = "synopsis"
@@ -595,7 +595,7 @@ class EarlierMentions(Source):
 
 
 def _mention_chapters(ask: SourceQuery, entities: Entities) -> tuple[StoryDocument, ...]:
-    """Return the chapters that say who matters; none where the cards are far below the line."""
+    """Return the chapters whose mentions rank people; none if the cards are short anyway."""
     if ask.here is None or 2 * entities.card_tokens < ask.rules_line:
         return ()
     end = ask.here.document
