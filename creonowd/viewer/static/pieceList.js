@@ -144,14 +144,14 @@ export function setPin(piece, isPinned) {
 export const readWhole = () => useSkill(GENERAL, string("readsWhole"));
 
 /** Use another skill, say so, and offer to undo that. */
-export function useSkill(skillId, said) {
+export function useSkill(skillId, message) {
   const before = place.skillId;
   const use = (id) => {
     go({ skillId: id });
     signal("skills");
   };
   use(skillId);
-  toast(said, () => use(before));
+  toast(message, () => use(before));
 }
 
 function body(piece, searchText) {

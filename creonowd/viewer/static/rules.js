@@ -133,9 +133,9 @@ async function remove(item) {
 }
 
 /** Write a change of the rules, say so, and offer to undo it. */
-async function writeUndoably(channel, payload, id, said, text) {
+async function writeUndoably(channel, payload, id, stringName, text) {
   const answer = await write(channel, payload, id);
-  if (answer.ok && answer.data.undo) toast(string(said, text.trim()), () => undoWrite(answer.data.undo));
+  if (answer.ok && answer.data.undo) toast(string(stringName, text.trim()), () => undoWrite(answer.data.undo));
 }
 
 async function undoWrite(undo) {
