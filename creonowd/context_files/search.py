@@ -436,18 +436,13 @@ class SecretLines:
     def __init__(self, finder: SecretFinder, block_bytes: int = BLOCK_BYTES) -> None:
         self._finder = finder
         self._block_bytes = block_bytes
-        self._blocks: dict[int, frozenset[int]] = {}
+        self._blocks: Memo[int, frozenset[int]] = Memo(MAX_BLOCKS)
 
     def has_secret(self, file: OpenFile, start: int) -> bool:
         """Return whether the line that begins at `start` holds a secret, or a part of one."""
         block = start // self._block_bytes
-        lines = self._blocks.get(block)
-        if lines is None:
-            if len(self._blocks) >= MAX_BLOCKS:
-                self._blocks.clear()
-            lines = frozenset(self._find_lines(file, block * self._block_bytes))
-            self._blocks[block] = lines
-        return start in lines
+        first = block * self._block_bytes
+        return start in self._blocks.get(block, lambda: frozenset(self._find_lines(file, first)))
 
     def _find_lines(self, file: OpenFile, block_start: int) -> Iterator[int]:
         """Yield the starts of lines with a secret, of those that begin in the block."""
