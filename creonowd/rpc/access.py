@@ -1,35 +1,18 @@
-"""Access: what a token allows and for how long, and how much pages may ask at once.
-
-A wrong token is answered slowly. A page that has begun a large message is read on only when it has its turn, one page at a time and
-each for one message; what has been read counts until it is answered. Owners are read as before, and
-so are the short messages of pages, such as cancellations and replies; a page that has many short
-requests in flight meanwhile gets IPC_BACKPRESSURE. What all pages together leave unread is bounded.
-"""
+"""Access: what a token allows and for how long. A wrong token is answered slowly."""
 
 import hashlib
 import hmac
 import math
 from collections.abc import Iterator
-from typing import Protocol
 
 import anyio
 import structlog
-from anyio.abc import TaskGroup
 
 from creonowd.clock import Clock
 from creonowd.rpc.channel import Channel, Role
 
 REFUSAL_SECONDS = 1.0
 MOST_DIGESTS = 64
-PAGES_BYTES = 2 * 1024 * 1024
-SHORT_MESSAGE = 128 * 1024
-# A page that has its turn and does not send the rest of its message keeps others out.
-READ_SECONDS = 5.0
-# What all pages together may leave unread, and how much of that a page may have uncounted.
-UNREAD_PAGES_BYTES = 8 * 1024 * 1024
-UNCOUNTED_UNREAD_BYTES = 16 * 1024
-UNREAD_CHECK_SECONDS = 0.05
-
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -209,152 +192,3 @@ class TokenThrottle:
             log.warning("token_refused", peer=peer, times=self._unlogged)
             self._unlogged = 0
             self._next_log_at = now + REFUSAL_SECONDS
-
-
-class Page(Protocol):
-    """What `PageMemory` needs of a page's connection."""
-
-    def resume_or_pause(self) -> None:
-        """Read on, if there is room for it now."""
-        ...
-
-    def abort_unfinished(self) -> None:
-        """End the connection at once, unless its message has come by now."""
-        ...
-
-
-class SlowPage(Protocol):
-    """The connection of a page that may leave replies unread."""
-
-    def unread_bytes(self) -> int:
-        """Return how many bytes the page has not read yet."""
-        ...
-
-    def congest(self) -> None:
-        """Hold events and new requests back."""
-        ...
-
-    def relieve(self) -> None:
-        """Send events and start requests that waited."""
-        ...
-
-
-class PageMemory:
-    """Count what pages have asked, and give them turns to send more."""
-
-    def __init__(self, tasks: TaskGroup, read_seconds: float = READ_SECONDS) -> None:
-        self.bytes_in_flight = 0
-        self.reader: Page | None = None
-        self._tasks = tasks
-        self._read_seconds = read_seconds
-        self._waiting: dict[Page, None] = {}
-        self._reads_begun = 0
-        self._is_watched = False
-
-    @property
-    def is_full(self) -> bool:
-        """Whether no further large message may come in."""
-        return self.bytes_in_flight >= PAGES_BYTES
-
-    def may_read_on(self, page: Page) -> bool:
-        """Return whether a page that has begun a large message has its turn; else let it wait."""
-        if self.reader is page:
-            return True
-        self._waiting.setdefault(page)
-        if self.is_full or self.reader is not None or next(iter(self._waiting)) is not page:
-            return False
-        del self._waiting[page]
-        self.reader = page
-        self._reads_begun += 1
-        if not self._is_watched:
-            self._is_watched = True
-            self._tasks.start_soon(self._watch)
-        return True
-
-    def stop_waiting(self, page: Page) -> None:
-        """Go on without a page that has begun no large message, or none any more."""
-        if self._waiting:
-            self._waiting.pop(page, None)
-        self.finish_reading(page)
-
-    def finish_reading(self, page: Page) -> None:
-        """Let others read once the large message has come."""
-        if self.reader is page:
-            self.reader = None
-            self._wake()
-
-    def add(self, size: int) -> None:
-        """Count a request that was accepted."""
-        self.bytes_in_flight += size
-
-    def remove(self, size: int) -> None:
-        """Count a request no longer, since it was answered."""
-        self.bytes_in_flight -= size
-        if self._waiting:
-            self._wake()
-
-    def forget(self, page: Page) -> None:
-        """Drop a page whose connection has ended."""
-        self._waiting.pop(page, None)
-        self.finish_reading(page)
-
-    def _wake(self) -> None:
-        """Let waiting pages check for room again, in the order in which they came."""
-        if self.is_full:
-            return
-        for page in list(self._waiting):
-            if page in self._waiting:
-                page.resume_or_pause()
-
-    async def _watch(self) -> None:
-        """Disconnect a page that has its turn and sends nothing while others wait."""
-        try:
-            while (page := self.reader) is not None:
-                begun = self._reads_begun
-                await anyio.sleep(self._read_seconds)
-                if self.reader is page and begun == self._reads_begun and self._waiting:
-                    page.abort_unfinished()
-        finally:
-            self._is_watched = False
-
-
-class UnreadReplies:
-    """Bound what all pages together leave unread.
-
-    Over the bound, a page with much unread gets nothing new until it has read. Pages that read get
-    their replies as always.
-    """
-
-    def __init__(self, tasks: TaskGroup) -> None:
-        self._tasks = tasks
-        self._slow: dict[SlowPage, None] = {}
-        self._is_watched = False
-
-    def note(self, page: "SlowPage") -> None:
-        """Check how much a page has left unread; called after each message to it."""
-        if page.unread_bytes() <= UNCOUNTED_UNREAD_BYTES:
-            return
-        self._slow[page] = None
-        if sum(one.unread_bytes() for one in self._slow) < UNREAD_PAGES_BYTES:
-            return
-        for one in self._slow:
-            one.congest()
-        if not self._is_watched:
-            self._is_watched = True
-            self._tasks.start_soon(self._watch)
-
-    def forget(self, page: "SlowPage") -> None:
-        """Drop a page whose connection has ended."""
-        self._slow.pop(page, None)
-
-    async def _watch(self) -> None:
-        """Go on with each page that has read; transports report only what is far more unread."""
-        try:
-            while self._slow:
-                await anyio.sleep(UNREAD_CHECK_SECONDS)
-                for page in list(self._slow):
-                    if page in self._slow and page.unread_bytes() <= UNCOUNTED_UNREAD_BYTES:
-                        del self._slow[page]
-                        page.relieve()
-        finally:
-            self._is_watched = False

@@ -13,10 +13,11 @@ from msgspec import Raw
 
 from creonowd.errors import DaemonError, ErrorCode, Language
 from creonowd.rpc import messages
-from creonowd.rpc.access import SHORT_MESSAGE, Grant
+from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Role
 from creonowd.rpc.messages import (
     LARGE,
+    SHORT_MESSAGE,
     Batch,
     Event,
     Frame,

@@ -23,6 +23,9 @@ from creonowd.text import MOST_VALUES, well_formed, well_formed_json, well_forme
 
 VERSION = "2.0"
 LARGE = 64 * 1024
+SHORT_MESSAGE = 128 * 1024
+"""A message of a page up to this size is read at any time; a longer one waits for its turn."""
+
 METHOD_SEARCH_BYTES = 1024
 ID_SEARCH_BYTES = 16 * 1024
 REDACTED_CHARACTERS = 4096

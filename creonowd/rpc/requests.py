@@ -22,9 +22,8 @@ from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode, Wording, disk_error
 from creonowd.model import Model
 from creonowd.rpc import messages
-from creonowd.rpc.access import SHORT_MESSAGE
 from creonowd.rpc.channel import NO_META, Channel, Deadline, Meta, Payload, Role, invalid_payload
-from creonowd.rpc.messages import ErrorStyle, Request
+from creonowd.rpc.messages import SHORT_MESSAGE, ErrorStyle, Request
 
 if TYPE_CHECKING:
     from creonowd.rpc.connection import Connection

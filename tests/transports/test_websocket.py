@@ -7,9 +7,9 @@ import msgspec
 from websockets.asyncio.client import connect
 
 from creonowd.model import Params, Result
-from creonowd.rpc.access import PAGES_BYTES, Grant
+from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Channel, Role
-from creonowd.rpc.server import Server
+from creonowd.rpc.server import PAGES_BYTES, Server
 from creonowd.transports import websocket
 from testing.clients import PATIENCE, over_websocket
 
