@@ -449,11 +449,18 @@ class LinkedFolder(SafeFolder):
     """The folder `folder` below a root; a link in it is followed if its file lies in there too.
 
     Paths are relative to the root. Neither the root nor the folder nor a step to it may be a link.
+    With `may_lead_to`, a link is followed only to a path that it accepts.
     """
 
-    def __init__(self, root: Path, folder: str = "") -> None:
+    def __init__(
+        self,
+        root: Path,
+        folder: str = "",
+        may_lead_to: Callable[[str], bool] = lambda _path: True,
+    ) -> None:
         super().__init__(root, self._link_refusal)
         self.folder = folder
+        self._may_lead_to = may_lead_to
         self._prefix = f"{folder}/" if folder else ""
 
     def snapshot(self, path: str, *, limit: int) -> FileSnapshot:
@@ -587,9 +594,10 @@ class LinkedFolder(SafeFolder):
                 done, target = [], self._below_root(target)
             left += target.replace(os.sep, "/").split("/")[::-1]
         plain = "/".join(done)
-        if self._is_inside(plain) or self._is_inside_by_another_name(done):
-            return plain
-        raise self._link_refusal()
+        is_inside = self._is_inside(plain) or self._is_inside_by_another_name(done)
+        if not is_inside or (links and not self._may_lead_to(plain)):
+            raise self._link_refusal()
+        return plain
 
     def _link_at(self, path: str) -> str | None:
         """Return the target of a link; None if there is no link at a path without links."""

@@ -123,7 +123,14 @@ def in_scope(path: str, scope: CreonowFolder) -> str:
         raise invalid_path(problem)
     if path != folder_of(scope) and not path.startswith(f"{folder_of(scope)}/"):
         raise invalid_path("other_scope", f"path must begin with {folder_of(scope)}/.")
+    if not _is_shown(path):
+        raise invalid_path("hidden", "path is hidden; list the folder and read its files.")
     return path
+
+
+def _is_shown(path: str) -> bool:
+    """Return whether no name in a path is hidden but that of the tree itself."""
+    return not any(name.startswith(".") for name in path.removeprefix(TREE).split("/"))
 
 
 class ProjectFile(Model):
@@ -233,7 +240,7 @@ class Tree:
 
     def read_now(self, root: Path, scope: CreonowFolder, path: str) -> TreeFile:
         """Read one file whose path was checked before; blocks its thread."""
-        folder = LinkedFolder(root, folder_of(scope))
+        folder = LinkedFolder(root, folder_of(scope), _is_shown)
         return _file(path, self._cache.fetch(folder, path, limit=LIMIT_BYTES))
 
     def read_all_now(self, root: Path, scope: CreonowFolder) -> Folder:
@@ -297,7 +304,7 @@ class Tree:
         before = self._folders.peek((root, scope))
         if before is not None and before[0] == seen:
             return before[1]
-        folder = LinkedFolder(root, "" if scope is None else folder_of(scope))
+        folder = LinkedFolder(root, "" if scope is None else folder_of(scope), _is_shown)
         read = self._read_files(folder, contents)
         if all(self._cache.is_current(root, path, mark) for path, mark in marks):
             self._folders.put((root, scope), (seen, read))
@@ -451,7 +458,8 @@ def _contents(root: Path, scope: CreonowFolder) -> FolderContents:
     folder, suffixes = folder_of(scope), SUFFIXES[scope]
     with disk_errors(folder):
         try:
-            contents = LinkedFolder(root, folder).walk(lambda name: name.lower().endswith(suffixes))
+            tree = LinkedFolder(root, folder, _is_shown)
+            contents = tree.walk(lambda name: name.lower().endswith(suffixes))
         except DaemonError:
             _check_place(root, folder)
             raise

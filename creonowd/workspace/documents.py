@@ -598,8 +598,13 @@ class DocumentFiles:
 
     def check(self, root: Path, path: str) -> None:
         """Fail unless a path can name a document that is read."""
-        if not is_document_path(path) or self._is_excluded(root, path) or not is_document(path):
+        if not self._is_readable(root, path):
             raise _absent()
+
+    def _is_readable(self, root: Path, path: str) -> bool:
+        if not is_document_path(path) or self._is_excluded(root, path):
+            return False
+        return is_document(path)
 
     @property
     def reads(self) -> int:
@@ -608,7 +613,8 @@ class DocumentFiles:
 
     def _read_bytes(self, root: Path, path: str) -> bytes:
         try:
-            return self._files.fetch(LinkedFolder(root), path, limit=LIMIT_BYTES).data
+            folder = LinkedFolder(root, may_lead_to=partial(self._is_readable, root))
+            return self._files.fetch(folder, path, limit=LIMIT_BYTES).data
         except DaemonError as error:
             raise _absent() if error.code is ErrorCode.INVALID_ARGUMENT else error from None
 

@@ -28,13 +28,14 @@ GOOD = [
     ".creonow/settings/9¾站台.md",
     ".creonow/settings/👨‍👩‍👧.md",
     ".creonow/settings/a b.c.d.json",
-    ".creonow/settings/.hidden.md",
     ".creonow/settings/console.md",
     ".creonow/settings/𠮷𡈽.txt",
     ".creonow/settings",
 ]
 
 BAD = [
+    ".creonow/settings/.hidden.md",
+    ".creonow/settings/.hidden/world.md",
     f".creonow/settings/{'长' * 256}.md",
     f".creonow/settings/{'𠮷' * 128}.md",
     "",

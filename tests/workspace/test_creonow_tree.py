@@ -300,6 +300,20 @@ async def test_a_link_that_stays_in_its_folder_is_followed(tree: Tree, project: 
 
 
 @links
+async def test_what_is_hidden_in_a_folder_is_read_by_no_name(tree: Tree, project: Project) -> None:
+    put(project, ".creonow/settings/.draft.md", b"hidden")
+    (project.root / ".creonow/settings/link.md").symlink_to(".draft.md")
+
+    listed = await tree.list(project, CreonowFolder.SETTINGS)
+    both = await tree.read_all(project, CreonowFolder.SETTINGS)
+
+    assert (listed, both.files) == ([], ())
+    for name in (".draft.md", "link.md"):
+        error = await refusal(tree, project, f".creonow/settings/{name}")
+        assert error.code is ErrorCode.INVALID_ARGUMENT
+
+
+@links
 @pytest.mark.parametrize("target", ["outside", "project", "rules", "absolute"])
 @pytest.mark.parametrize("kind", ["file", "folder", "scope", "tree"])
 async def test_a_link_that_leaves_the_tree_is_refused_wherever_it_stands(

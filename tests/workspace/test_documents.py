@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from creonowd.clock import SystemClock
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.retrieval.document_list import is_excluded
 from creonowd.rpc.channel import Role
 from creonowd.workspace.documents import (
     PIECE,
@@ -144,6 +145,27 @@ async def test_a_link_out_of_the_project_leads_nowhere(
 
     for document in ("link.md", "folder/outside.md", "loop.md"):
         assert await refusal(documents, project, document) is ErrorCode.NOT_FOUND
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+async def test_a_link_shows_nothing_that_could_not_be_read_by_its_own_name(
+    project: Project,
+) -> None:
+    documents = Documents(SystemClock(), is_excluded=is_excluded)
+    (project.root / ".gitignore").write_text("drafts/\n", encoding="utf-8")
+    for hidden in (".env", ".git/config", "drafts/old.md", "cover.svg"):
+        place = project.root / hidden
+        place.parent.mkdir(exist_ok=True)
+        place.write_text("secret", encoding="utf-8")
+        (project.root / "link.md").unlink(missing_ok=True)
+        (project.root / "link.md").symlink_to(hidden)
+
+        assert await refusal(documents, project, "link.md") is ErrorCode.NOT_FOUND, hidden
+    (project.root / "folder").symlink_to("drafts")
+    assert await refusal(documents, project, "folder/old.md") is ErrorCode.NOT_FOUND
+    (project.root / "one.md").write_text("one", encoding="utf-8")
+    (project.root / "two.md").symlink_to("one.md")
+    assert (await documents.read(project, "two.md")).text == "one"
 
 
 async def test_what_is_no_text_is_unsupported(documents: Documents, project: Project) -> None:
