@@ -5,8 +5,11 @@ the candidates, then in all documents and files of the project, ignored ones inc
 a candidate is answered by the evidence on it. No answer confirms a secret.
 """
 
+import contextlib
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -65,7 +68,7 @@ from creonowd.engine.services import Session, may_inspect
 from creonowd.errors import DaemonError, ErrorCode, Language, WarningCode, Wording
 from creonowd.model import Params, Result
 from creonowd.redaction import Redactor
-from creonowd.retrieval.document_list import hiding_line
+from creonowd.retrieval.document_list import MAX_ENTRIES, hiding_line
 from creonowd.sources.characters import Inject
 from creonowd.sources.project_files import STYLE
 from creonowd.sources.subjects import Subject, SubjectKind, plain, subjects_of
@@ -658,6 +661,7 @@ class _Explainer:
                 yield answer
 
     def _in_ignored_files(self, about: str, pattern: re.Pattern[str]) -> Iterator[SubjectAnswer]:
+        """Return which file that is left out has the words; none of its text is quoted."""
         for path in _ignored_files(self._project.root, self._texts):
             try:
                 data = LinkedFolder(self._project.root).snapshot(path, limit=LARGEST_IGNORED).data
@@ -665,7 +669,7 @@ class _Explainer:
             except DaemonError:
                 continue
             spans = [match.span() for match in pattern.finditer(text)]
-            if not spans or (span := self._first_visible(text, spans)) is None:
+            if not spans or self._first_visible(text, spans) is None:
                 continue
             ref = self._redactor.redact_name(path)
             remedy = Remedy(do=RemedyKind.INCLUDE_FILE, path=ref)
@@ -680,7 +684,6 @@ class _Explainer:
                 remedies=[remedy],
                 source_ref=ref,
                 cause=Cause.IGNORED,
-                quote=self._redactor.redact(_excerpt(text, *span)).text,
             )
             return
 
@@ -858,21 +861,29 @@ def _paragraph(text: str, start: int, end: int) -> str:
 
 
 def _ignored_files(root: Path, known: Iterable[str]) -> Iterator[str]:
-    """Return text files of a project that are no documents of it, the nearest to its top first."""
-    listed, seen = set(known), 0
-    folders = [root]
-    while folders and seen < MOST_IGNORED:
-        folder = folders.pop(0)
-        try:
-            entries = sorted(folder.iterdir())
-        except OSError:
-            continue
-        for entry in entries:
-            path = entry.relative_to(root).as_posix()
-            if entry.name.startswith(".") or entry.is_symlink():
-                continue
-            if entry.is_dir():
-                folders.append(entry)
-            elif is_document(path) and path not in listed and seen < MOST_IGNORED:
-                seen += 1
-                yield path
+    """Return text files of a project that are no documents of it, the nearest to its top first.
+
+    No more entries are looked at than those of a project whose documents are listed.
+    """
+    tree, listed = LinkedFolder(root), set(known)
+    seen, left = 0, MAX_ENTRIES
+    folders = deque([""])
+    while folders and left > 0:
+        above = folders.popleft()
+        left -= 1
+        files, below = list[str](), list[str]()
+        with contextlib.suppress(OSError, DaemonError), tree.scan(above) as entries:
+            for entry in until_stopped(islice(entries, left)):
+                left -= 1
+                path = f"{above}/{entry.name}" if above else entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    if not entry.name.startswith("."):
+                        below.append(path)
+                elif is_document(path) and path not in listed and not entry.is_symlink():
+                    files.append(path)
+        folders += sorted(below)
+        for path in sorted(files)[: MOST_IGNORED - seen]:
+            seen += 1
+            yield path
+        if seen == MOST_IGNORED:
+            return

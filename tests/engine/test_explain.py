@@ -103,6 +103,13 @@ async def test_each_question_has_its_answer_and_what_to_do(client: Client, story
         assert answer["sentence"], about
 
 
+async def test_the_text_of_an_ignored_file_is_not_quoted(client: Client, story: Novel) -> None:
+    answer = await ask(client, story, "飞艇")
+
+    assert (answer["cause"], answer["sourceRef"]) == ("ignored", "drafts/旧稿.md")
+    assert "屋顶" not in str(answer)
+
+
 async def test_each_remedy_does_what_it_says(client: Client, story: Novel) -> None:
     """Take every remedy of every answer by itself: the model knows it then."""
     blind = "---\nname: Blind\ncontext_rules:\n  surrounding: 40\n---\n\nGo on.\n"
