@@ -5,6 +5,7 @@ the import path, where `python -m` and an empty entry in PYTHONPATH put it.
 """
 
 import os
+import stat
 import sys
 
 
@@ -20,6 +21,7 @@ def without_current_folder(entries: list[str]) -> list[str]:
 def main() -> int:
     """Run the command line."""
     sys.path[:] = without_current_folder(sys.path)
+    _restrict_new_files()
     if sys.argv[1:2] in (["serve"], ["mcp"], ["view"]):
         from creonowd import signals
 
@@ -30,6 +32,12 @@ def main() -> int:
     from creonowd import cli
 
     return cli.main()
+
+
+def _restrict_new_files() -> None:
+    """Take the right to write new files from others; a umask that gives it to the group alone stays."""
+    umask = os.umask(0o077)
+    os.umask(umask if umask & stat.S_IWOTH else umask | stat.S_IWGRP | stat.S_IWOTH)
 
 
 if __name__ == "__main__":

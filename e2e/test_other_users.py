@@ -2,6 +2,8 @@
 
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError
 from creonowd.testing.harness import Harness
+from testing.clients import environment
 from testing.writes import write_all_kinds
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -51,7 +54,33 @@ def test_an_open_folder_that_holds_other_things_is_refused_with_the_remedy(tmp_p
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
 
 
-@pytest.mark.parametrize(("umask", "writable"), [(0o000, 0o022), (0o022, 0o022), (0o002, 0o002)])
+UMASKS = pytest.mark.parametrize(
+    ("umask", "writable"), [(0o000, 0o022), (0o022, 0o022), (0o002, 0o002)]
+)
+
+
+@UMASKS
+def test_nobody_else_may_write_what_a_command_makes(
+    tmp_path: Path, umask: int, writable: int
+) -> None:
+    """`init` and the sample of `view` write themselves, without a daemon."""
+    novel = tmp_path / "novel"
+
+    made = subprocess.run(
+        [sys.executable, "-m", "creonowd", "init", str(novel)],
+        env=environment(CREONOW_USER_DATA_DIR=str(tmp_path / "data")),
+        umask=umask,
+        capture_output=True,
+        check=False,
+    )
+
+    assert made.returncode == 0, made.stderr
+    modes = {path: path.stat().st_mode for path in (novel, *novel.rglob("*"))}
+    assert len(modes) > 1
+    assert {path: oct(mode) for path, mode in modes.items() if mode & writable} == {}
+
+
+@UMASKS
 def test_nobody_else_may_write_what_we_make_whatever_the_umask(
     tmp_path: Path, umask: int, writable: int
 ) -> None:

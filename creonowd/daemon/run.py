@@ -11,7 +11,6 @@ import ctypes
 import gc
 import os
 import signal
-import stat
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
@@ -70,7 +69,6 @@ def serve(options: Options) -> int:
     keep_freed_memory()
     gc.disable()  # nothing that a start loads is garbage, and collections took 40 ms of it
     settings = configuration.load(options.user_data, options.flags)
-    _restrict_new_files()
     with _usable_folder(options.user_data):
         endpoint.make_user_data(options.user_data)
         lock = endpoint.take_lock(options.user_data)
@@ -85,12 +83,6 @@ def serve(options: Options) -> int:
         logs.close()
         os.close(lock)
     return 0
-
-
-def _restrict_new_files() -> None:
-    """Take the right to write new files from others; a umask that gives it to the group alone stays."""
-    umask = os.umask(0o077)
-    os.umask(umask if umask & stat.S_IWOTH else umask | stat.S_IWGRP | stat.S_IWOTH)
 
 
 @contextlib.contextmanager
