@@ -12,10 +12,14 @@ from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError
 from creonowd.testing.harness import Harness
 from testing.clients import environment
+from testing.privileges import without_privileges
 from testing.writes import write_all_kinds
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the modes of POSIX")
+only_root = pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can be others"
+)
 
 
 def test_nobody_else_can_reach_a_file_even_if_user_data_lies_open(tmp_path: Path) -> None:
@@ -52,6 +56,50 @@ def test_an_open_folder_that_holds_other_things_is_refused_with_the_remedy(tmp_p
 
     assert caught.value.details == {"reason": "open_to_others"}
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+
+
+@only_root
+@pytest.mark.parametrize("planted", ["settings.json", "run/pages.json", "skills/x/SKILL.md"])
+def test_what_somebody_else_put_into_an_open_folder_is_not_used(planted: str) -> None:
+    with without_privileges() as user_data:
+        (user_data / "run").mkdir()
+        place = user_data / planted
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("{}", encoding="utf-8")
+        give_to_another_user(place)
+        user_data.chmod(0o777)
+
+        with pytest.raises(DaemonError, match="another user") as caught:
+            endpoint.make_user_data(user_data)
+
+    assert caught.value.details == {"reason": "open_to_others"}
+    assert planted in str(caught.value)
+
+
+@only_root
+def test_addresses_that_somebody_else_wrote_are_not_believed() -> None:
+    """A command would send them the texts that it is given."""
+    address = endpoint.Endpoint(transport="tcp", address="127.0.0.1:1")
+    with without_privileges() as user_data:
+        lock = endpoint.take_lock(user_data)
+        try:
+            endpoint.write(user_data, (address,))
+            own = endpoint.read(user_data)
+            give_to_another_user(user_data / "run" / endpoint.FILE, mode=0o644)
+            foreign = endpoint.read(user_data)
+        finally:
+            os.close(lock)
+
+    assert own is not None
+    assert foreign is None
+
+
+def give_to_another_user(place: Path, *, mode: int = 0o600) -> None:
+    me = os.geteuid()
+    os.seteuid(0)
+    place.chmod(mode)
+    os.chown(place, 1, 1)
+    os.seteuid(me)
 
 
 UMASKS = pytest.mark.parametrize(
@@ -98,9 +146,7 @@ def test_nobody_else_may_write_what_we_make_whatever_the_umask(
     assert {path: oct(mode) for path, mode in ours.items() if mode & writable} == {}
 
 
-@pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can be others"
-)
+@only_root
 def test_a_folder_that_somebody_else_made_in_advance_is_not_used(tmp_path: Path) -> None:
     """Where the path of user data is too long for a socket, a folder for all to write in is near."""
     user_data = tmp_path / ("x" * 100)

@@ -257,6 +257,8 @@ def program() -> list[str]:
 def find_running(user_data: Path) -> endpoint.EndpointFile | None:
     """Return the endpoints of the running daemon; wait for one that is just starting."""
     deadline = time.monotonic() + START_SECONDS
+    if user_data.is_dir():
+        endpoint.close_to_others(user_data)
     found = endpoint.read(user_data)
     while found is None and endpoint.is_running(user_data) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)

@@ -40,6 +40,12 @@ _OPEN_TO_OTHERS = Wording(
     "用户数据文件夹 {} 对本机其他用户开放：请运行 chmod 700 {}，"
     "或用 --user-data 或 CREONOW_USER_DATA_DIR 指定别处。",
 )
+_HOLDS_FOREIGN_FILES = Wording(
+    "The user-data folder {} lay open, and {} belongs to another user: remove what is not yours, "
+    "run `chmod 700 {}`, or name another folder with --user-data or CREONOW_USER_DATA_DIR.",
+    "用户数据文件夹 {} 曾对他人开放，且 {} 属于另一用户：请删除不属于你的文件并运行 chmod 700 {}，"
+    "或用 --user-data 或 CREONOW_USER_DATA_DIR 指定别处。",
+)
 _OF_ANOTHER_USER = Wording(
     "{} belongs to another user; remove it, or use a shorter --user-data.",
     "{} 属于另一用户；请删除它，或用更短的 --user-data。",
@@ -68,13 +74,24 @@ class EndpointFile(Model):
 
 
 def make_user_data(user_data: Path) -> None:
-    """Make the user-data folder for this user only; close an existing one of ours to other users.
+    """Make the user-data folder, for this user only; one that is there is closed to others."""
+    user_data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    close_to_others(user_data)
+
+
+def close_to_others(user_data: Path) -> None:
+    """Close a user-data folder of ours that others may open, before anything in it is believed.
 
     IO_ERROR with the remedy if that fails, or if the folder holds what is not ours.
     """
-    user_data.mkdir(mode=0o700, parents=True, exist_ok=True)
     if os.name == "nt" or not stat.S_IMODE(user_data.stat().st_mode) & _OTHERS:
         return
+    if (foreign := _foreign_file(user_data)) is not None:
+        raise DaemonError(
+            ErrorCode.IO_ERROR,
+            _HOLDS_FOREIGN_FILES.format(user_data, foreign, shlex.quote(str(user_data))),
+            reason="open_to_others",
+        )
     is_closed = _is_ours(user_data)
     if is_closed:
         try:
@@ -93,6 +110,15 @@ def _is_ours(user_data: Path) -> bool:
     """Return whether a folder is empty, or holds something that only the daemon makes."""
     names = {entry.name for entry in user_data.iterdir()}
     return not names or not names.isdisjoint(OUR_NAMES)
+
+
+def _foreign_file(user_data: Path) -> Path | None:
+    """Return something that another user put into a folder that lay open; None if there is nothing."""
+    made = (
+        (Path(at), names) for at, folders, files in os.walk(user_data) for names in (folders, files)
+    )
+    places = (at / name for at, names in made for name in names)
+    return next((place for place in places if not _is_trusted(place)), None)
 
 
 def folder(user_data: Path) -> Path:
@@ -169,11 +195,23 @@ def running_pid(user_data: Path) -> int | None:
 
 
 def content(path: Path) -> bytes:
-    """Return the bytes of a file in `run`; none if there is no plain file that can be read."""
+    """Return the bytes of a file in `run`; none if there is no plain file that can be read.
+
+    In a folder that lay open, somebody else may have put it there: theirs is not read.
+    """
     try:
+        if not all(_is_trusted(place) for place in (path.parent, path)):
+            return b""
         return stored_files.content(path, limit=LARGEST_FILE) or b""
-    except DaemonError:
+    except (DaemonError, OSError):
         return b""
+
+
+def _is_trusted(place: Path) -> bool:
+    """Return whether this user or the system's own one made it."""
+    if not hasattr(os, "geteuid"):
+        return True
+    return 0 in (owner := place.lstat().st_uid, os.geteuid()) or owner == os.geteuid()
 
 
 def write(user_data: Path, endpoints: tuple[Endpoint, ...]) -> None:
