@@ -9,15 +9,21 @@ import codecs
 import json
 import re
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, cast
-from unicodedata import category
+from functools import cache, partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Literal, cast
+from unicodedata import category, combining, normalize
 
 import msgspec
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.threads import check_stopped
+from creonowd.threads import check_stopped, until_stopped
+
+if TYPE_CHECKING:
+    import regex
 
 VOLATILE_KEYS = frozenset({"timestamp", "requestId", "nonce"})
 """Keys whose values differ with every call of a host, though nothing else does."""
@@ -52,6 +58,8 @@ _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+_NORMAL_PIECE = 16 * 1024
+_MANY_MARKS = 32
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x19\x1b-\x1f]")
 _SAMPLE = 4096
 # UTF-8 may have one broken character for so many sound ones that are not ASCII.
@@ -228,6 +236,59 @@ def _drop_keys(value: Any, keys: Collection[str]) -> Any:
 
 def _reject(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON.")
+
+
+def normal_form(form: Literal["NFC", "NFD", "NFKC"], text: str) -> str:
+    """Return a text in a normal form of Unicode, stopping nobody for long.
+
+    Python puts the marks behind a letter in order within a time that grows with the square of their
+    number, and holds up all threads until the whole text is done. So it is given a piece at a time,
+    and long runs of marks in order.
+    """
+    if text.isascii() or len(text) <= _MANY_MARKS:
+        return normalize(form, text)
+    marks, beginning = mark_patterns()
+    ordered = partial(_ordered, "NFKD" if form == "NFKC" else "NFD")
+    done: list[str] = []
+    start = 0
+    while start < len(text):
+        check_stopped()
+        end = beginning.search(text, start + _NORMAL_PIECE)
+        piece = text[start : len(text) if end is None else end.start()]
+        done.append(normalize(form, marks.sub(ordered, piece)))
+        start += len(piece)
+    return "".join(done)
+
+
+@cache
+def mark_patterns() -> "tuple[regex.Pattern[str], regex.Pattern[str]]":
+    """Return patterns for many marks, and for a character that nothing before it changes.
+
+    What is a mark only in a compatible spelling counts too.
+    """
+    import regex
+
+    return (
+        regex.compile(rf"[\p{{M}}\uff9e\uff9f]{{{_MANY_MARKS},}}"),
+        regex.compile(r"[^\p{M}\u1100-\u11ff\u3131-\u318e\ua960-\ua97f\ud7b0-\ud7ff\uff9e-\uffdc]"),
+    )
+
+
+def _ordered(form: Literal["NFD", "NFKD"], found: "regex.Match[str]") -> str:
+    """Return a run of marks decomposed and in the order of a normal form."""
+    # Marks of one kind are one object here: of millions, those of their own would take 200 MB.
+    parts = {mark: tuple(normalize(form, mark)) for mark in set(found[0])}
+    ordered: list[str] = []
+    waiting: defaultdict[int, list[str]] = defaultdict(list)
+    for mark in until_stopped(chain.from_iterable(map(parts.__getitem__, found[0]))):
+        if number := combining(mark):
+            waiting[number].append(mark)
+        else:
+            ordered += chain.from_iterable(waiting[each] for each in sorted(waiting))
+            waiting.clear()
+            ordered.append(mark)
+    ordered += chain.from_iterable(waiting[each] for each in sorted(waiting))
+    return "".join(ordered)
 
 
 def file_stem(path: str) -> str:

@@ -4,6 +4,9 @@ import codecs
 import json
 import re
 from pathlib import PurePosixPath
+from time import process_time
+from typing import Literal
+from unicodedata import combining, decomposition, normalize
 
 import pytest
 from hypothesis import given
@@ -23,6 +26,8 @@ from creonowd.text import (
     join_surrogates,
     late_pattern,
     lines_of,
+    mark_patterns,
+    normal_form,
     well_formed_json,
     well_formed_value,
 )
@@ -256,3 +261,47 @@ def test_lines_of_a_long_text_are_those_of_the_whole(end: str) -> None:
     text = end * 70_000 + "x" + end * 70_000
 
     assert list(lines_of(text)) == text.splitlines(keepends=True)
+
+
+FORMS: tuple[Literal["NFC", "NFD", "NFKC"], ...] = ("NFC", "NFD", "NFKC")
+# Marks, letters that take them, and what is a mark only in pieces or in a compatible spelling.
+MARKED = st.text(
+    st.sampled_from(
+        "\u0301\u0316\u0344\u0345\u034f\u0f73\u3099\uff9e\uff9fae雨가\u1100\u1161\u11a8\ufdfa"
+    )
+)
+
+
+@given(MARKED, MARKED.map(lambda text: text * 40), MARKED)
+def test_a_normal_form_is_the_one_that_python_finds(first: str, many: str, last: str) -> None:
+    for form in FORMS:
+        for text in (first + many + last, "é" * 20_000 + many + "雨" * 20_000 + last):
+            assert normal_form(form, text) == normalize(form, text)
+
+
+def test_the_marks_behind_one_letter_are_put_in_order_in_a_time_that_grows_with_their_number() -> (
+    None
+):
+    """Python takes half a minute for these, and holds up every thread meanwhile."""
+    marks = 100_000
+    began = process_time()
+
+    for form in FORMS:
+        ordered = normal_form(form, "雨" + "\u0301\u0316" * marks)
+        assert ordered == "雨" + "\u0316" * marks + "\u0301" * marks
+
+    assert process_time() - began < 5
+
+
+def test_nothing_before_a_piece_of_a_text_changes_what_the_piece_begins_with() -> None:
+    marks, beginning = mark_patterns()
+    every = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    pairs = (decomposition(one).split() for one in every)
+    behind = {chr(int(pair[1], 16)) for pair in pairs if len(pair) == 2 and pair[0][0] != "<"}
+
+    for one in every:
+        first = normalize("NFKD", one)[0]
+        if combining(first):
+            assert marks.match(one * 32), hex(ord(one))
+        if combining(first) or first in behind or "\u1160" <= first <= "\u11ff":
+            assert not beginning.match(one), hex(ord(one))

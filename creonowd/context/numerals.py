@@ -4,11 +4,12 @@ Names are sorted by them, and chapters known by them.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
+
+from creonowd.text import normal_form
 
 _DIGITS = "〇零一二三四五六七八九"
 _FORMAL = "〇零壹贰叁肆伍陆柒捌玖"
@@ -193,7 +194,7 @@ def _chinese(text: str) -> int | None:
 
 
 def _folded_name(name: str) -> str:
-    return unicodedata.normalize("NFKC", name).strip()
+    return normal_form("NFKC", name).strip()
 
 
 def _numerals(text: str) -> Iterator[Numeral]:

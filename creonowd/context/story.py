@@ -9,7 +9,6 @@ anything is counted, with evidence. A place that nothing bears yet lies after al
 import json
 import math
 import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -36,7 +35,7 @@ from creonowd.context.numerals import (
 )
 from creonowd.errors import WarningCode, Wording
 from creonowd.model import Model
-from creonowd.text import encode_canonical, file_stem, join_lines
+from creonowd.text import encode_canonical, file_stem, join_lines, normal_form
 
 STORY_VERSION = 1
 MOST_ENTRIES = 10_000
@@ -366,7 +365,7 @@ def _titles(heading: str) -> set[str]:
 
 
 def _normal(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).strip()
+    return normal_form("NFKC", text).strip()
 
 
 def arrange(documents: Iterable[StoryDocument], file: StoryFile | None = None) -> Story:

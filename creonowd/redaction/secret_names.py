@@ -9,6 +9,7 @@ from enum import IntEnum
 from functools import lru_cache
 
 from creonowd.redaction.shape import word_set
+from creonowd.text import normal_form
 
 CHINESE_NAMES = (
     "密码", "口令", "密钥", "秘钥", "密匙", "令牌", "私钥", "授权码", "通行码", "访问码", "凭证", "凭据",
@@ -221,7 +222,7 @@ def is_secret_name(name: str) -> bool:
 def words_of(name: str) -> list[str]:
     """Split an identifier into its words, in lower case and without accents."""
     if not name.isascii():
-        marked = unicodedata.normalize("NFD", name.translate(_LETTERS_WITHOUT_MARK))
+        marked = normal_form("NFD", name.translate(_LETTERS_WITHOUT_MARK))
         name = "".join(char for char in marked if not unicodedata.combining(char))
     return [word.lower() for word in _WORD.findall(name)]
 

@@ -18,7 +18,7 @@ from operator import add
 from typing import NamedTuple, Protocol
 
 from creonowd.model import Model
-from creonowd.text import LineNumbers
+from creonowd.text import LineNumbers, normal_form
 
 SIMILARITY = 0.5
 SKETCH_HASHES = 16
@@ -120,7 +120,7 @@ def fold(text: str) -> str:
     """Make spellings equal that mean the same."""
     for wide, plain in _WIDE:
         text = text.replace(wide, plain)
-    return unicodedata.normalize("NFKC", text).casefold()
+    return normal_form("NFKC", text).casefold()
 
 
 def search_terms(text: str) -> list[str]:

@@ -3,7 +3,6 @@
 Files with faults are among them, with what is wrong. Blocks its thread.
 """
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import StrEnum
@@ -20,7 +19,7 @@ from creonowd.sources.characters import Inject, note_heading, note_inject, note_
 from creonowd.sources.file_fragments import TITLE_KEYS
 from creonowd.sources.project_files import file_warnings
 from creonowd.storage import front_matter
-from creonowd.text import as_text, file_stem, join_lines
+from creonowd.text import as_text, file_stem, join_lines, normal_form
 from creonowd.workspace.constraints import Constraints
 from creonowd.workspace.creonow_tree import MEMORY, CreonowFolder, FolderReader, Tree, TreeFile
 from creonowd.workspace.file_edits import revision_of
@@ -72,7 +71,7 @@ class Subject(Model):
 
 def plain(text: str) -> str:
     """Spell a text as names are compared."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return " ".join(normal_form("NFKC", text).casefold().split())
 
 
 class _SubjectFault(NamedTuple):

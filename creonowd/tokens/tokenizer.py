@@ -2,7 +2,6 @@
 
 import os
 import re
-import unicodedata
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -16,6 +15,7 @@ import anyio
 import anyio.to_thread
 
 from creonowd.errors import Wording
+from creonowd.text import normal_form
 from creonowd.threads import check_stopped
 from creonowd.tokens.boundaries import is_plain, is_word_letter
 from creonowd.tokens.models import PACKAGED, KnownTables
@@ -189,7 +189,7 @@ class BpeTokenizer:
 
     def _read(self, text: str) -> str:
         """Return a text as the model reads it."""
-        return unicodedata.normalize("NFC", text) if self._nfc else text
+        return normal_form("NFC", text) if self._nfc else text
 
     def begin_count(
         self, texts: Sequence[str], *, ahead: bool = False
@@ -234,7 +234,7 @@ class BoundTokenizer:
 
     def _read(self, text: str) -> str:
         """Return a text as the model reads it: NFC, and a Thai vowel that NFC leaves in two."""
-        return unicodedata.normalize("NFC", text).replace("\u0e4d\u0e32", "\u0e33")
+        return normal_form("NFC", text).replace("\u0e4d\u0e32", "\u0e33")
 
     def begin_count(
         self, texts: Sequence[str], *, ahead: bool = False

@@ -10,7 +10,6 @@ import hashlib
 import json
 import re
 import time
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -32,7 +31,7 @@ from creonowd.redaction import Redactor
 from creonowd.storage import stored_files
 from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.storage.stored_files import disk_errors, refuse_newer
-from creonowd.text import has_too_many_values, join_lines
+from creonowd.text import has_too_many_values, join_lines, normal_form
 from creonowd.workspace.creonow_tree import (
     DEFAULTS,
     TREE,
@@ -725,4 +724,4 @@ def _too_many() -> DaemonError:
 
 
 def _normalise(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFC", text).split())
+    return " ".join(normal_form("NFC", text).split())
