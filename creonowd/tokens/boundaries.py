@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
+from creonowd.threads import check_stopped
+
 BLOCK = 512
 SHORT_TEXT = 256
 LONG_TEXT = 2048
@@ -24,6 +26,7 @@ LONG_TEXT = 2048
 PIECE, LEAST_PIECE = 384, 128
 ONE_IN = 4
 FULL_LINE = 64
+SEARCHED = 64 * 1024
 
 _WORD_LETTERS = (
     "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff\u0391-\u03a1\u03a3-\u03a9\u03b1-\u03c9"
@@ -119,10 +122,13 @@ def _split_long(part: str) -> Iterator[str]:
 
 def _piece_end(part: str, least: int) -> int | None:
     """Return the first additive point at or after `least` that `splits_after` selects."""
-    for match in _POINT.finditer(part, least - 1):
-        at = match.end()
-        if at < len(part) and splits_after(part, at, ONE_IN):
-            return at
+    # A point looks at the character behind it. A search of millions at once would hold up all threads.
+    for start in range(least - 1, len(part), SEARCHED):
+        check_stopped()
+        for match in _POINT.finditer(part, start, start + SEARCHED + 1):
+            at = match.end()
+            if at < len(part) and splits_after(part, at, ONE_IN):
+                return at
     return None
 
 

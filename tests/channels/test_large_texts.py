@@ -55,6 +55,10 @@ CASES = {
         "context:history:append", large_message("assistant"), "<think>a</think>b\n"
     ),
     "a count": Case("tokens:count", lambda text: {"text": text}),
+    "a count of ligatures": Case("tokens:count", lambda text: {"text": text}, "\ufdfa"),
+    "a count of marks": Case(
+        "tokens:count", lambda text: {"text": text, "model": "qwen-max"}, "\u0301\u0316"
+    ),
     "a bounded count": Case("tokens:count", lambda text: {"text": text, "model": "claude-opus-4"}),
 }
 every_case = pytest.mark.parametrize("name", CASES)

@@ -8,6 +8,7 @@ import regex
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from creonowd.tokens import boundaries
 from creonowd.tokens.boundaries import (
     additive_parts,
     additive_points,
@@ -184,6 +185,27 @@ def test_a_long_line_is_split_too() -> None:
     line = "".join(f"第{n}次他走了，她没有回头，只是数着{n * 7}步。" for n in range(1000))
 
     assert max(map(len, additive_parts(line))) < 3000
+
+
+@given(st.text(st.sampled_from("ab1雨,. \n/"), min_size=300, max_size=900), st.integers(1, 9))
+def test_a_line_is_split_at_the_same_points_however_it_is_searched(text: str, size: int) -> None:
+    whole = list(additive_parts(text))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(boundaries, "SEARCHED", size)
+        assert list(additive_parts(text)) == whole
+
+
+def test_a_word_without_an_end_is_searched_a_piece_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One search of it would hold up all threads, and could not be stopped."""
+    checks: list[None] = []
+    monkeypatch.setattr(boundaries, "check_stopped", lambda: checks.append(None))
+
+    assert list(additive_parts("a" * 1_000_000)) == ["a" * 1_000_000]
+
+    assert len(checks) >= 10
 
 
 @given(st.one_of(long_texts, texts), st.text("他走了。 \n　x", max_size=12))
