@@ -8,12 +8,14 @@ their line ends stay as they are, so that positions are those of the file.
 import codecs
 import json
 import re
+from array import array
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from copy import copy
 from functools import cache, partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 from unicodedata import category, combining, normalize
 
 import msgspec
@@ -60,6 +62,7 @@ _BYTE_ORDER_MARKS = (
 )
 _NORMAL_PIECE = 16 * 1024
 _MANY_MARKS = 32
+_LINE_FEED = re.compile("\n")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x19\x1b-\x1f]")
 _SAMPLE = 4096
 # UTF-8 may have one broken character for so many sound ones that are not ASCII.
@@ -101,6 +104,49 @@ def lines_of(text: str) -> Iterator[str]:
         start += sum(map(len, lines))
         yield from lines
     yield from text[start:].splitlines(keepends=True)
+
+
+class TextLines(Sequence[str]):
+    """The lines of a text without their ends, each cut out when it is asked for.
+
+    A list of millions of short lines takes thirty times the memory of the text.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
+        self._starts = array("I", _line_starts(self._text) if text else ())
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> "TextLines": ...
+
+    def __getitem__(self, index: int | slice) -> "str | TextLines":
+        """Return a line, or some of the lines."""
+        if isinstance(index, slice):
+            return self._with(self._starts[index])
+        start = self._starts[index]
+        end = self._text.find("\n", start)
+        return self._text[start : len(self._text) if end < 0 else end]
+
+    def where(self, is_wanted: Callable[[str], object]) -> "TextLines":
+        """Return the lines that are wanted."""
+        kept = zip(self._starts, until_stopped(self), strict=True)
+        return self._with(array("I", (start for start, line in kept if is_wanted(line))))
+
+    def _with(self, starts: "array[int]") -> "TextLines":
+        lines = copy(self)
+        lines._starts = starts
+        return lines
+
+
+def _line_starts(text: str) -> Iterator[int]:
+    yield 0
+    for match in until_stopped(_LINE_FEED.finditer(text)):
+        yield match.end()
 
 
 def count_line_ends(text: str) -> int:

@@ -16,6 +16,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.text import (
     MOST_VALUES,
     VOLATILE_KEYS,
+    TextLines,
     canonical_json,
     common_prefix,
     count_values,
@@ -305,3 +306,16 @@ def test_nothing_before_a_piece_of_a_text_changes_what_the_piece_begins_with() -
             assert marks.match(one * 32), hex(ord(one))
         if combining(first) or first in behind or "\u1160" <= first <= "\u11ff":
             assert not beginning.match(one), hex(ord(one))
+
+
+@given(st.text(st.sampled_from("a雨\n\r "), max_size=30))
+def test_lines_are_those_of_the_text_with_any_line_ends(text: str) -> None:
+    plain = text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
+    expected = plain.split("\n") if text else []
+
+    lines = TextLines(text)
+
+    assert (list(lines), len(lines)) == (expected, len(expected))
+    assert list(lines[1:3]) == expected[1:3]
+    assert list(lines[-2:]) == expected[-2:]
+    assert list(lines.where(str.strip)) == [line for line in expected if line.strip()]

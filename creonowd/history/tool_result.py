@@ -18,6 +18,7 @@ from creonowd.redaction import Redacted, RedactionEvidence, Redactor, redact_val
 from creonowd.redaction.secret_names import is_secret_name
 from creonowd.settings import Settings
 from creonowd.text import has_too_many_values
+from creonowd.threads import check_stopped, until_stopped
 from creonowd.tokens.truncate import clip, one_line
 
 _CONTEXT_ARGUMENTS = ("arguments", "args", "params", "params_input", "input")
@@ -38,6 +39,9 @@ _PAIR = re.compile(
     r"|(?P<plain>-?\d[\d.eE+-]*|true|false|null))",
     re.DOTALL,
 )
+_MOST_PAIRS = 10_000
+_FARTHEST_PAIR = 1024 * 1024
+_PART = 64 * 1024
 _WRAPPERS = ("data", "result", "output")
 _SAMPLE = 4096
 _BINARY_SHARE = 0.02
@@ -217,9 +221,11 @@ def is_binary(text: str) -> bool:
 
 
 def _pairs(text: str) -> dict[str, Any]:
-    """Find the named values of JSON that is broken or was cut off."""
+    """Find the first named values of JSON that is broken or was cut off."""
     found: dict[str, Any] = {}
-    for match in _PAIR.finditer(text):
+    for match in until_stopped(_PAIR.finditer(text, 0, _FARTHEST_PAIR)):
+        if len(found) == _MOST_PAIRS:
+            break
         found.setdefault(match["key"], _value(match))
     return found
 
@@ -247,7 +253,20 @@ def _redact_pairs(text: str, redactor: Redactor) -> str:
 
 def _redact_json_lines(text: str, redactor: Redactor) -> str:
     """Redact a text of which each line may be JSON of its own, such as a log."""
-    lines = text.split("\n")
+    return "\n".join(_redact_some_lines(part.split("\n"), redactor) for part in _parts(text))
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield a text in parts of whole lines: the values of all would take far more memory than it."""
+    start = 0
+    while start <= len(text):
+        check_stopped()
+        end = text.find("\n", start + _PART)
+        yield text[start : len(text) if end < 0 else end]
+        start = len(text) + 1 if end < 0 else end + 1
+
+
+def _redact_some_lines(lines: list[str], redactor: Redactor) -> str:
     values = [parse_json(line) for line in lines]
     cached = cached_redactor(values, redactor)
     return "\n".join(

@@ -8,7 +8,9 @@ shape that its tool's function does not know, so that nothing is left out.
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
 
 from creonowd.history.tool_result import (
     DEFAULT_LIMITS,
@@ -30,8 +32,11 @@ from creonowd.history.tool_result import (
     without_root,
 )
 from creonowd.redaction import Redactor
+from creonowd.text import MOST_VALUES, TextLines
+from creonowd.threads import until_stopped
 from creonowd.tokens.truncate import clip, one_line
 
+T = TypeVar("T")
 Summarise = Callable[[ToolUse], list[str]]
 
 _COLOUR_CODES = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]?[@-~]")
@@ -76,6 +81,7 @@ _BROKEN_JSON = re.compile(r"\s*(?:\{\s*\"|\[\s*[\"{\[])")
 _MOST_MATCHES = 10_000
 _LINE_NUMBER = re.compile(r"\s*(\d+)(?:\t|→|: |:\t| ?\| ?)(.*)")
 _SAMPLE_LINES = 100
+_MOST_HUNKS = 8
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 _CREATED_WORDS = re.compile(r"\b(?:created|new file)\b|新建|已创建", re.IGNORECASE)
 _JSON_FILE = re.compile(r"\.(?:[a-z]*json[a-z0-9]*|ipynb|webmanifest)\Z", re.IGNORECASE)
@@ -205,10 +211,9 @@ def _summarise_failure(use: ToolUse, reason: str, exit_code: int | None) -> list
     """Keep what was tried, the error's codes and the end of the error."""
     tried = use.arguments.get("command", use.find("pattern", "query", "url")) or use.path
     about = f" ({one_line(str(tried))})" if tried else ""
-    lines = [clip(line, 500) for line in _split_lines(reason)]
     return [
         f"failed{about}{_codes(use, exit_code)}:",
-        *_last_lines(lines, use.limits.errors, "lines"),
+        *_last_lines(TextLines(reason), use.limits.errors, 500),
     ]
 
 
@@ -223,20 +228,30 @@ def _summarise_other(use: ToolUse) -> list[str]:
     """Keep the outline of JSON, the first lines of text."""
     value = use.observation.value
     if isinstance(value, list):
-        items = [f"- {describe(item)}" for item in as_items(value)]
-        return [amount(len(items), "item"), *_first_lines(items, use.limits.other, "items")]
+        items = as_items(value)
+        kept = _first_items(items, use.limits.other, "items", lambda item: f"- {describe(item)}")
+        return [amount(len(items), "item"), *kept]
     if use.fields:
-        fields = [f"{clip(key, 80)}: {describe(item)}" for key, item in use.fields.items()]
-        return [amount(len(fields), "field"), *_first_lines(fields, use.limits.other, "fields")]
+        fields = list(use.fields.items())
+        kept = _first_items(
+            fields,
+            use.limits.other,
+            "fields",
+            lambda pair: f"{clip(pair[0], 80)}: {describe(pair[1])}",
+        )
+        return [amount(len(fields), "field"), *kept]
     if use.observation.form is Form.JSON:
         return [describe(value)]
     if use.observation.form is Form.EMPTY:
         return ["empty result"]
-    lines = [
-        clip(line, 400) if parse_json(line) is None else describe(line)
-        for line in _split_lines(use.text)
-    ]
-    return [_size(use.text), *_first_lines(lines, use.limits.other, "lines")]
+    lines = TextLines(use.text)
+    kept = _first_items(
+        lines,
+        use.limits.other,
+        "lines",
+        lambda line: clip(line, 400) if parse_json(line) is None else describe(line),
+    )
+    return [_size(use.text, lines), *kept]
 
 
 def _summarise_unknown(use: ToolUse, place: str) -> list[str]:
@@ -245,8 +260,8 @@ def _summarise_unknown(use: ToolUse, place: str) -> list[str]:
     return [f"{place}: {headline}", *rest]
 
 
-def _size(text: str) -> str:
-    return f"{amount(len(_split_lines(text)), 'line')}, {amount(len(text), 'character')}"
+def _size(text: str, lines: Sequence[str]) -> str:
+    return f"{amount(len(lines), 'line')}, {amount(len(text), 'character')}"
 
 
 def _summarise_listing(use: ToolUse) -> list[str]:
@@ -257,10 +272,10 @@ def _summarise_listing(use: ToolUse) -> list[str]:
     folders = sum(_is_folder(name) for name in entries)
     kinds = f"{amount(len(entries) - folders, 'file')}, {amount(folders, 'folder')}"
     headline = f"{use.path or '.'}: {amount(len(entries), 'entry')} ({kinds})"
-    return [headline, *_first_lines(entries, use.limits.listing, "entries")]
+    return [headline, *_first_items(entries, use.limits.listing, "entries")]
 
 
-def _entries(use: ToolUse) -> list[str] | None:
+def _entries(use: ToolUse) -> Sequence[str] | None:
     """List the entries of a listing; None if its shape is not known."""
     items = use.items(*_ENTRY_KEYS)
     named = [as_items(use.fields.get(key)) for key in _FOLDER_KEYS]
@@ -280,7 +295,7 @@ def _about_entry(value: Any) -> dict[str, Any]:
     return fields if isinstance(value, dict) else {"type": value}
 
 
-def _listing_lines(use: ToolUse, *keys: str) -> list[str] | None:
+def _listing_lines(use: ToolUse, *keys: str) -> Sequence[str] | None:
     """Split a listing into its entries, without lines such as `total 8` or `No files found`.
 
     None if there is no text, or one that is the beginning of broken JSON.
@@ -294,7 +309,7 @@ def _listing_lines(use: ToolUse, *keys: str) -> list[str] | None:
     text = next(filter(str.strip, found), "")
     if not found or _is_broken_json(text):
         return None
-    lines = [line for line in _split_lines(text) if line.strip() and line.strip() != "--"]
+    lines = TextLines(text).where(lambda line: line.strip() not in {"", "--"})
     if len(lines) == 1 and _NO_MATCHES.fullmatch(lines[0].strip()):
         return []
     return lines[1:] if lines and _MATCH_COUNT.fullmatch(lines[0].strip()) else lines
@@ -334,10 +349,10 @@ def _in_folder(use: ToolUse) -> str:
     return f" in {one_line(str(place))}" if place else ""
 
 
-def _with_rest(first: list[str], total: int) -> list[str]:
+def _with_rest(first: Sequence[str], total: int) -> list[str]:
     """Add how many matches are left out, those that the tool left out included."""
     rest = total - len(first)
-    return [*first, f"… {rest} more matches"] if rest > 0 else first
+    return [*first, *([f"… {rest} more matches"] if rest > 0 else [])]
 
 
 def _summarise_grep(use: ToolUse) -> list[str]:
@@ -367,7 +382,7 @@ class MatchedLine(NamedTuple):
         return f"{place}: {self.text.strip()}" if place else self.text.strip()
 
 
-def _matches(use: ToolUse) -> list[Any] | None:
+def _matches(use: ToolUse) -> Sequence[Any] | None:
     """List the matches; None if the shape of the result is not known."""
     items = use.items(*_MATCH_KEYS)
     if items:
@@ -381,14 +396,16 @@ def _matches(use: ToolUse) -> list[Any] | None:
         ]
     lines = _listing_lines(use, *_MATCH_KEYS)
     if lines:
-        return _json_matches(lines) or list(lines)
+        return _json_matches(lines) or lines
     files = use.items(*_FILE_LIST_KEYS)
     counted_none = use.number(*_COUNT_KEYS) == 0
     return files or ([] if (items, lines, files) != (None, None, None) or counted_none else None)
 
 
-def _json_matches(lines: list[str]) -> list[Any]:
-    """Read matches that stand as JSON in one line each, as ripgrep writes them."""
+def _json_matches(lines: Sequence[str]) -> list[Any]:
+    """Read matches that stand as JSON in one line each, as ripgrep writes them; of very many none."""
+    if len(lines) > MOST_VALUES:
+        return []
     values = [as_fields(parse_json(line)) for line in lines]
     if not all(values):
         return []
@@ -426,7 +443,7 @@ def _summarise_read(use: ToolUse) -> list[str]:
     text = _file_text(use)
     if text is None:
         return _summarise_unknown(use, use.path or "(no path)")
-    page = _requested_lines(use, _numbered_lines(_split_lines(text), _first_line(use)))
+    page = _requested_lines(use, _numbered_lines(TextLines(text), _first_line(use)))
     kept = [
         f"{page.number(n)}: {clip(page.text(n), use.limits.line)}"
         for n in range(min(len(page.lines), use.limits.read))
@@ -439,7 +456,7 @@ def _summarise_read(use: ToolUse) -> list[str]:
 class NumberedLines(NamedTuple):
     """Lines of a file from `start` on, or with their own numbers before them."""
 
-    lines: list[str]
+    lines: Sequence[str]
     start: int
     own: bool
 
@@ -483,7 +500,7 @@ def _first_line(use: ToolUse) -> int:
     return max(1, use.number(*_FIRST_LINE_KEYS) or 1)
 
 
-def _numbered_lines(lines: list[str], start: int) -> NumberedLines:
+def _numbered_lines(lines: Sequence[str], start: int) -> NumberedLines:
     """Use the numbers that a tool puts before its lines, else count from `start`."""
     sample = [*lines[:_SAMPLE_LINES], *lines[-_SAMPLE_LINES:]]
     return NumberedLines(lines, start, own=all(map(_LINE_NUMBER.fullmatch, sample)))
@@ -515,7 +532,7 @@ def _summarise_edit(use: ToolUse) -> list[str]:
     added = sum(line.startswith("+") for line in diff)
     removed = sum(line.startswith("-") for line in diff)
     edits = len(_edits(use)) or 1
-    changed = _edit_range(use)
+    changed = _edit_range(use, diff)
     if not diff and not _edits(use) and not changed:
         return _summarise_unknown(use, use.path or "(no path)")
     headline = f"{use.path or '(no path)'}: {amount(edits, 'edit')}{changed}"
@@ -525,11 +542,11 @@ def _summarise_edit(use: ToolUse) -> list[str]:
     return [headline, *(clip(line, use.limits.line) for line in diff)]
 
 
-def _diff_lines(use: ToolUse) -> list[str]:
+def _diff_lines(use: ToolUse) -> Sequence[str]:
     found = next((use.fields.get(k) for k in ("diff", "patch", "diff_preview")), None)
     if isinstance(found, str) and found:
-        return [line for line in _split_lines(found) if not line.startswith(("---", "+++"))]
-    return [line for edit in _edits(use) for line in _edit_lines(edit)]
+        return TextLines(found).where(lambda line: not line.startswith(("---", "+++")))
+    return TextLines("".join(map(_edit_text, _edits(use))))
 
 
 def _edits(use: ToolUse) -> list[dict[str, Any]]:
@@ -538,36 +555,39 @@ def _edits(use: ToolUse) -> list[dict[str, Any]]:
     return many or ([use.arguments] if single else [])
 
 
-def _edit_lines(edit: dict[str, Any]) -> list[str]:
+def _edit_text(edit: dict[str, Any]) -> str:
+    """Return the lines that an edit takes away and adds, each behind its sign."""
     old = next((edit[k] for k in _OLD_TEXT_KEYS if isinstance(edit.get(k), str)), "")
     new = next((edit[k] for k in _NEW_TEXT_KEYS if isinstance(edit.get(k), str)), "")
-    return [
-        *(f"-{line}" for line in _split_lines(old)),
-        *(f"+{line}" for line in _split_lines(new)),
-    ]
+    return _signed("-", old) + _signed("+", new)
 
 
-def _edit_range(use: ToolUse) -> str:
+def _signed(sign: str, text: str) -> str:
+    return "".join(f"{sign}{line}\n" for line in until_stopped(TextLines(text)))
+
+
+def _edit_range(use: ToolUse, diff: Sequence[str]) -> str:
+    found = (match for line in until_stopped(diff) for match in _HUNK.finditer(line))
     hunks = [
         (int(match[1]), int(match[1]) + max(0, int(match[2] or 1) - 1))
-        for match in _HUNK.finditer("\n".join(_diff_lines(use)))
+        for match in islice(found, _MOST_HUNKS)
     ]
     first = use.number("start_line", "startLine", "line")
     if first is not None and not hunks:
         hunks = [(first, use.number("end_line", "endLine") or first)]
-    return " at lines " + ", ".join(f"{a}-{b}" for a, b in hunks[:8]) if hunks else ""
+    return " at lines " + ", ".join(f"{a}-{b}" for a, b in hunks) if hunks else ""
 
 
 def _summarise_write(use: ToolUse) -> list[str]:
     """Keep the file, whether it is new, and its first lines."""
     content = use.arguments.get("content", use.fields.get("content", ""))
-    lines = _split_lines(content) if isinstance(content, str) else []
+    lines = TextLines(content if isinstance(content, str) else "")
     if not lines and not use.path:
         return _summarise_unknown(use, "(no path)")
     size = f", {amount(len(lines), 'line')}" if lines else ""
-    kept = [clip(line, use.limits.line) for line in lines]
     headline = f"{use.path or '(no path)'}: {_write_kind(use)}{size}"
-    return [headline, *_first_lines(kept, use.limits.edit, "lines")]
+    shorten = partial(clip, limit=use.limits.line)
+    return [headline, *_first_items(lines, use.limits.edit, "lines", shorten)]
 
 
 def _write_kind(use: ToolUse) -> str:
@@ -592,12 +612,11 @@ def _summarise_command(use: ToolUse) -> list[str]:
     code = use.number(*_EXIT_CODE_KEYS)
     ended = f"exit code {code}" if code is not None else "finished"
     failed = _codes(use, code).removeprefix(f", exit code {code}") if use.failure else ""
-    lines = _split_lines(_join_texts(use.fields.get("stderr")) or "")
-    tail = [clip(line, use.limits.line) for line in lines]
+    lines = TextLines(_join_texts(use.fields.get("stderr")) or "")
     return [
         f"{name}: {ended}{failed}",
         *_output_lines(use),
-        *(["stderr:", *_last_lines(tail, use.limits.errors, "lines")] if lines else []),
+        *(["stderr:", *_last_lines(lines, use.limits.errors, use.limits.line)] if lines else []),
     ]
 
 
@@ -631,15 +650,16 @@ def _join_texts(value: Any) -> str | None:
 
 
 def _output_outline(text: str) -> str:
-    lines = [line for line in _split_lines(text) if line.strip()]
+    all_lines = TextLines(text)
+    lines, size = all_lines.where(str.strip), _size(text, all_lines)
     if not lines:
         return "empty"
     if parse_json(text) is not None:
-        return f"{_size(text)}, {describe(text)}"
+        return f"{size}, {describe(text)}"
     if _is_broken_json(text):
-        return f"{_size(text)}, structured: {one_line(text)}"
+        return f"{size}, structured: {one_line(text)}"
     first, last = describe(lines[0]), describe(lines[-1])
-    return f"{_size(text)}: {first}" + (f" … {last}" if len(lines) > 1 else "")
+    return f"{size}: {first}" + (f" … {last}" if len(lines) > 1 else "")
 
 
 def _summarise_todo(use: ToolUse) -> list[str]:
@@ -678,19 +698,16 @@ _SUMMARIES: dict[str, Summarise] = {
 }
 
 
-def _split_lines(text: str) -> list[str]:
-    """Split a text at its line ends, whatever they are."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n") if text else []
+def _first_items(
+    items: Sequence[T], limit: int, noun: str, show: Callable[[T], str] = str
+) -> list[str]:
+    """Show the first items and add how many follow."""
+    rest = len(items) - limit
+    return [*map(show, items[:limit]), *([f"… {rest} more {noun}"] if rest > 0 else [])]
 
 
-def _first_lines(lines: Sequence[str], limit: int, noun: str) -> list[str]:
-    """Keep the first lines and add how many follow."""
+def _last_lines(lines: Sequence[str], limit: int, longest: int) -> list[str]:
+    """Keep the last lines, each up to a length, and add how many come before."""
     rest = len(lines) - limit
-    return [*lines[:limit], *([f"… {rest} more {noun}"] if rest > 0 else [])]
-
-
-def _last_lines(lines: Sequence[str], limit: int, noun: str) -> list[str]:
-    """Keep the last lines and add how many come before."""
-    rest = len(lines) - limit
-    note = [f"… {rest} {noun} before"] if rest > 0 else []
-    return [*note, *lines[max(0, rest) :]]
+    note = [f"… {rest} lines before"] if rest > 0 else []
+    return [*note, *(clip(line, longest) for line in lines[max(0, rest) :])]

@@ -7,6 +7,7 @@ escapes.
 
 import re
 import string
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from creonowd.redaction.shape import is_random, is_shouted, is_stand_in, is_words
 from creonowd.text import encode_well_formed, well_formed
+from creonowd.threads import check_stopped, until_stopped
 
 if TYPE_CHECKING:
     from ahocorasick_rs import AhoCorasick
@@ -247,7 +249,7 @@ def normalise(text: str) -> NormalisedText:
     text, encoded = encode_well_formed(text)
     disguises: list[str] = []
     if _has_hidden(text, encoded):
-        text = text.translate(_WIDE_TO_NARROW)
+        text = _changed(text, lambda part: part.translate(_WIDE_TO_NARROW))
         disguises.append(_HIDDEN)
     if "\\u" in text:
         disguises.append(_ESCAPED)
@@ -256,16 +258,29 @@ def normalise(text: str) -> NormalisedText:
     if not disguises:
         return NormalisedText(text, text)
     disguise = _any_of(tuple(disguises))
-    plain = disguise.sub(_reveal if "\\u" in text else "", text)
+    if disguises == [_HIDDEN]:
+        plain = _changed(text, lambda part: disguise.sub("", part))
+    else:
+        plain = disguise.sub(_reveal if "\\u" in text else "", text)
     return NormalisedText(text, text) if plain == text else NormalisedText(plain, text, disguise)
+
+
+def _changed(text: str, change: Callable[[str], str]) -> str:
+    """Change a text a slice at a time: all of it at once would hold up every other thread."""
+    changed: list[str] = []
+    for start in range(0, len(text), SLICE):
+        check_stopped()
+        changed.append(change(text[start : start + SLICE]))
+    return "".join(changed)
 
 
 def original_position(normalised: NormalisedText) -> Callable[[int], int]:
     """Make the function from a position in the normalised text to the original one."""
-    ends: list[int] = []
-    shifts: list[int] = []
+    # Lists of numbers would take nine times as much.
+    ends, shifts = array("Q"), array("Q")
     removed = 0
-    for match in normalised.disguise.finditer(normalised.before) if normalised.disguise else ():
+    found = normalised.disguise.finditer(normalised.before) if normalised.disguise else ()
+    for match in until_stopped(found):
         start, end = match.span()
         kept = len(_reveal(match))
         ends.append(start - removed + kept)
@@ -383,8 +398,6 @@ def _hits_by_slice(scanner: Scanner, text: str) -> Iterator[Hit]:
     A text may be made of anchors: their list would take more memory than the text, all of it
     within one call that nobody can stop and during which no other thread runs.
     """
-    from creonowd.threads import check_stopped
-
     find = scanner.automaton.find_matches_as_indexes
     for first in range(0, len(text), SLICE):
         check_stopped()

@@ -46,6 +46,15 @@ def large_message(role: str) -> Payload:
 
 CASES = {
     "a tool's result": Case("context:tool:compress", lambda text: {"tool": "t", "result": text}),
+    "a result of short lines": Case(
+        "context:tool:compress", lambda text: {"tool": "t", "result": text}, "# a\n"
+    ),
+    "a result of lines of JSON": Case(
+        "context:tool:compress", lambda text: {"tool": "t", "result": text}, '{"a":1}\n'
+    ),
+    "a result with hidden characters": Case(
+        "context:tool:compress", lambda text: {"tool": "t", "result": text}, "\U0001f468\u200d"
+    ),
     "a message of the user": Case("context:history:append", large_message("user")),
     "a message of lines": Case("context:history:append", large_message("assistant"), "a\n"),
     "a message of thoughts": Case(
