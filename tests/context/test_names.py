@@ -36,7 +36,9 @@ ALL_NAMES = ("林远", "林远山", "远山", "山里", "Anna", "Ann", "Anna Lee
 
 
 @given(
-    pieces=st.lists(st.sampled_from([*ALL_NAMES, "里", " ", "\n", "雨下了一夜，没有人来。\n" * 30])),
+    pieces=st.lists(
+        st.sampled_from([*ALL_NAMES, "里", " ", "\n", "雨下了一夜，没有人来。\n" * 30])
+    ),
     names=st.sets(st.sampled_from(ALL_NAMES)),
 )
 def test_one_search_for_all_names_answers_for_some(pieces: list[str], names: set[str]) -> None:
