@@ -15,7 +15,7 @@ const SMALLEST_TOTAL = 100;
 const KEY_STEP = 50;
 const HOVER_MS = 120;
 const EDGES = [["settings", "retrieved"], ["retrieved", "immediate"]];
-const ORDER = ["fixed", "rules", "settings", "retrieved", "immediate"];
+const ORDER = ["fixed", ...LAYERS];
 const TOTALS = { contextWindowTokens: "window", systemPromptTokens: "system", outputReserveTokens: "reserve" };
 
 let profile = null;
