@@ -5,12 +5,14 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import get_args
 
 import anyio
 import pytest
 
-from creonowd.channels.creonow import CreonowChanged, merge_changes, start_watching
+from creonowd.channels.creonow import CreonowChanged, LayerName, merge_changes, start_watching
 from creonowd.channels.project import ProjectId
+from creonowd.context.fragment import Layer
 from creonowd.engine.services import Session
 from creonowd.rpc.server import Server
 from testing.clients import Client, in_memory
@@ -403,3 +405,7 @@ async def test_what_is_wrong_with_a_file_is_reported_in_the_connections_language
     messages = [error["message"] for error in (*rules["errors"], *chats["errors"])]
     assert len(messages) == 3
     assert all(re.search("[\u4e00-\u9fff]", message) for message in messages)
+
+
+def test_an_event_names_the_layers_of_a_prompt() -> None:
+    assert get_args(LayerName) == tuple(Layer)

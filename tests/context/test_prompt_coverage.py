@@ -1,5 +1,7 @@
 """The spans of a prompt are the prompt, and the ranges of a document lie side by side and cover it."""
 
+from typing import get_args
+
 from hypothesis import given, reject
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -12,6 +14,7 @@ from creonowd.context.prompt_coverage import (
     CoverageState,
     DocumentText,
     PieceKind,
+    SpanLayer,
     coverage,
     prompt_text,
 )
@@ -212,3 +215,7 @@ def test_a_document_outside_of_the_story_has_no_place_in_time() -> None:
 
     assert document.place == "outside"
     assert [one.state for one in document.ranges] == [CoverageState.NEVER]
+
+
+def test_a_span_is_of_the_frame_or_of_a_layer() -> None:
+    assert get_args(SpanLayer) == ("frame", *Layer)
