@@ -1,6 +1,5 @@
 """What connections share: room for strangers, and what all pages together may ask and leave unread."""
 
-import time
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from typing import Any
@@ -54,14 +53,11 @@ async def test_those_with_a_wrong_token_make_room_first(server: Server) -> None:
 async def test_nobody_comes_in_while_no_stranger_has_had_time_for_its_token(server: Server) -> None:
     """Else a crowd would push out who has just connected, before its token is read."""
     wires = [MemoryWire(server, ignore, None) for _ in range(MAX_UNAUTHENTICATED)]
-    started = time.monotonic()
 
     with anyio.fail_after(PATIENCE):
         await server.wait_for_room()
 
-    waited = time.monotonic() - started
     assert wires[0].connection.age >= TOKEN_SECONDS
-    assert waited > TOKEN_SECONDS / 2
 
 
 async def test_there_is_room_at_once_if_one_has_shown_a_wrong_token_or_left(server: Server) -> None:
