@@ -49,6 +49,21 @@ class InMemorySource(Source):
         return cast("SourceResult", self.answer)
 
 
+async def result_of(source: Source, ask: SourceQuery) -> SourceResult:
+    """Return what a source returns, waiting for it if need be."""
+    returned = source.fetch(ask)
+    return returned if isinstance(returned, SourceResult) else await returned
+
+
+def result_at_once(source: Source, ask: SourceQuery) -> SourceResult | None:
+    """Return what a source returns from memory; None if it would have to be waited for."""
+    returned = source.fetch(ask)
+    if isinstance(returned, SourceResult):
+        return returned
+    returned.close()
+    return None
+
+
 def piece(layer: Layer, source_ref: str, text: str, **ranks: Any) -> Fragment:
     """Make a fragment that stands where its reference sorts."""
     given: dict[str, Any] = {"place": Place(0, source_ref, 0), **ranks}

@@ -5,9 +5,9 @@ assembly. A fragment of another project ends the request.
 """
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Hashable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import anyio
 from anyio import CapacityLimiter
@@ -136,13 +136,15 @@ class SourceResult(Model, cache_hash=True):
 
 NOTHING = SourceResult()
 
+PendingResult = Coroutine[Any, Any, SourceResult]
+
 
 class Source(Protocol):
     """One place that text comes from, asked once per assembly.
 
-    Every source has `fetch`. The other three save work: with `read_ahead` its files are read together
-    with those of others, with `fetch_now` it is asked without a task, and with `revision` it is not
-    asked again while its answer stays the same.
+    Every source is asked through `fetch`. The other two save work: with `read_ahead` its files are
+    read together with those of others, and with `revision` it is not asked again while its answer
+    stays the same.
     """
 
     layer: Layer
@@ -157,16 +159,15 @@ class Source(Protocol):
     """Its own deadline; None is the engine's."""
 
     @abstractmethod
-    async def fetch(self, ask: SourceQuery) -> SourceResult:
-        """Return the fragments for one assembly; any exception means that there are none."""
+    def fetch(self, ask: SourceQuery) -> SourceResult | PendingResult:
+        """Return the fragments for one assembly, or what to wait for where they are not in memory.
+
+        Any exception means that there are none.
+        """
         ...
 
     def read_ahead(self, cache: BatchCache) -> None:
         """Read what results need, in the thread of a batch and together with all others."""
-
-    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
-        """Return the same as `fetch` without waiting for anything; None if that has to wait."""
-        return None
 
     def revision(self) -> Hashable | None:
         """Return all that answers depend on beside the query; None if that cannot be known.
@@ -387,10 +388,14 @@ async def gather(
     """
     cache = cache or ResultCache(1)
     asks = {layer: query_for(plan, layer) for layer in {source.layer for source in sources}}
-    returned = [_ask_now(source, asks[source.layer]) for source in sources]
-    waiting = {index: sources[index] for index, one in enumerate(returned) if one is None}
+    returned = [_ask(source, asks[source.layer]) for source in sources]
+    waiting = {
+        index: PendingFetch(source, one)
+        for index, (source, one) in enumerate(zip(sources, returned, strict=True))
+        if isinstance(one, Coroutine)
+    }
     if waiting:
-        in_time = await _ask_waiting(waiting, asks, plan.source_timeout_ms, reading)
+        in_time = await _wait_for(waiting, plan.source_timeout_ms, reading)
         for index in waiting:
             returned[index] = in_time.get(index, TimeoutError())
     by_layer = _by_layer(sources, returned)
@@ -402,26 +407,30 @@ async def gather(
     ]
     joined = _join_results(plan.project_id, sources, outcomes)
     # What other processes return is a new value each time.
-    may_return = all(source.revision() is not None for source in waiting.values())
+    may_return = all(one.source.revision() is not None for one in waiting.values())
     if may_return and not joined.failures:
         joined = replace(joined, computed={})
         cache.keep(plan.project_id, by_layer, joined)
     return joined
 
 
-def _ask_now(source: Source, ask: SourceQuery) -> object | None:
-    """Return what a source has in memory, or its error; None if it has to be waited for."""
+def _ask(source: Source, ask: SourceQuery) -> object:
+    """Return what a source returns, or its error."""
     try:
-        return source.fetch_now(ask)
+        return source.fetch(ask)
     except Exception as error:  # noqa: BLE001 - a source may fail in any way, the assembly in none
         return error
 
 
-async def _ask_waiting(
-    waiting: Mapping[int, Source],
-    asks: Mapping[Layer, SourceQuery],
-    timeout_ms: int,
-    reading: CapacityLimiter | None,
+class PendingFetch(NamedTuple):
+    """A source that has to be waited for, and its result to come."""
+
+    source: Source
+    result: PendingResult
+
+
+async def _wait_for(
+    waiting: Mapping[int, PendingFetch], timeout_ms: int, reading: CapacityLimiter | None
 ) -> dict[int, object]:
     """Return what sources return or raise before their deadline, by the key of each."""
     returned: dict[int, object] = {}
@@ -431,24 +440,25 @@ async def _ask_waiting(
         with anyio.move_on_after(timeout_ms / 1000):
             async with anyio.create_task_group() as tasks:
                 for index in indexes:
-                    source = waiting[index]
-                    tasks.start_soon(_ask_one, source, asks[source.layer], returned, index)
+                    tasks.start_soon(_wait_for_one, waiting[index].result, returned, index)
 
-    async with anyio.create_task_group() as group:
-        for index, source in waiting.items():
-            if source.timeout_ms is not None:
-                group.start_soon(ask_all, [index], source.timeout_ms)
-        async with reading or nullcontext():
-            others = [index for index, source in waiting.items() if source.timeout_ms is None]
-            await ask_all(others, timeout_ms)
+    try:
+        async with anyio.create_task_group() as group:
+            for index, (source, _) in waiting.items():
+                if source.timeout_ms is not None:
+                    group.start_soon(ask_all, [index], source.timeout_ms)
+            async with reading or nullcontext():
+                others = [n for n, (source, _) in waiting.items() if source.timeout_ms is None]
+                await ask_all(others, timeout_ms)
+    finally:
+        for pending in waiting.values():
+            pending.result.close()  # one that was cancelled before its turn
     return returned
 
 
-async def _ask_one(
-    source: Source, ask: SourceQuery, returned: dict[int, object], index: int
-) -> None:
+async def _wait_for_one(result: PendingResult, returned: dict[int, object], index: int) -> None:
     try:
-        returned[index] = await source.fetch(ask)
+        returned[index] = await result
     except Exception as error:  # noqa: BLE001 - a source may fail in any way, the assembly in none
         returned[index] = error
 

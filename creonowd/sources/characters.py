@@ -28,7 +28,7 @@ from creonowd.context.fragment import (
 from creonowd.context.language import ManuscriptLanguage
 from creonowd.context.names import Mentions, NameParts, SpottedNames, unambiguous_parts
 from creonowd.context.plan import Document, Need, Summary
-from creonowd.context.source import Source, SourceQuery, SourceResult
+from creonowd.context.source import PendingResult, Source, SourceQuery, SourceResult
 from creonowd.errors import WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.model import Model
@@ -255,14 +255,13 @@ class MentionedSource(Source):
     def __init__(self, entities: ProjectEntities) -> None:
         self._entities = entities
 
-    async def fetch(self, ask: SourceQuery) -> SourceResult:
+    def fetch(self, ask: SourceQuery) -> SourceResult | PendingResult:
         """Return the entities that are named near the cursor, or by the author."""
-        return self._named_in(await self._entities.get(), ask)
-
-    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
-        """Return the same if the entities were read ahead."""
         entities = self._entities.peek()
-        return None if entities is None else self._named_in(entities, ask)
+        return self._read(ask) if entities is None else self._named_in(entities, ask)
+
+    async def _read(self, ask: SourceQuery) -> SourceResult:
+        return self._named_in(await self._entities.get(), ask)
 
     def revision(self) -> Hashable | None:
         """Return the entities, if they were read ahead."""

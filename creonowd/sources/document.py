@@ -7,7 +7,7 @@ text and a warning, not the assembly.
 import re
 from bisect import bisect
 from collections.abc import Hashable, Iterator, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import anyio
 from anyio import to_thread
@@ -25,7 +25,7 @@ from creonowd.context.fragment import (
 )
 from creonowd.context.language import CHINESE, FRAMES, PromptFrame, printable_ref
 from creonowd.context.plan import Document, Need, place
-from creonowd.context.source import NOTHING, Source, SourceQuery, SourceResult
+from creonowd.context.source import NOTHING, PendingResult, Source, SourceQuery, SourceResult
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.model import Model
@@ -187,29 +187,25 @@ class HeadingsSource(Source):
     need = Need.OUTLINE
     unavailable = caution(WarningCode.OUTLINE_UNAVAILABLE)
 
-    async def fetch(self, ask: SourceQuery) -> SourceResult:
+    def fetch(self, ask: SourceQuery) -> SourceResult | PendingResult:
         """Return the headings around the cursor, if they say more than the text that is shown.
 
         Headings behind the cursor show what is to come; only skills that may see it get those.
         """
-        if (now := self.fetch_now(ask)) is not None:
-            return now
-        document = cast("Document", _seen_part(ask))
+        document = _seen_part(ask)
+        if document is None or len(document.text) <= ask.shown:
+            return NOTHING
+        if len(document.text) <= INLINE_CHARACTERS or document.text in _kept:
+            return _outline_result(document)
+        return self._find(document)
+
+    async def _find(self, document: Document) -> SourceResult:
         await to_thread.run_sync(headings, document.text)
         return _outline_result(document)
 
     def revision(self) -> Hashable | None:
         """Return a constant: the answer depends on the document alone, and the query has it."""
         return ()
-
-    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
-        """Return the same if the document is short or was searched for headings before."""
-        document = _seen_part(ask)
-        if document is None or len(document.text) <= ask.shown:
-            return NOTHING
-        if len(document.text) <= INLINE_CHARACTERS or document.text in _kept:
-            return _outline_result(document)
-        return None
 
 
 def _seen_part(ask: SourceQuery) -> Document | None:
@@ -289,23 +285,19 @@ class RecentRunsSource(Source):
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
 
-    async def fetch(self, ask: SourceQuery) -> SourceResult:
+    def fetch(self, ask: SourceQuery) -> SourceResult | PendingResult:
         """Return as many summaries as the skill asks for."""
         if ask.document_id is None or not ask.recent_summary:
-            return SourceResult()
-        records = await self._runs.accepted_runs(ask.project_id, ask.document_id)
-        return _runs_result(records, ask)
+            return NOTHING
+        records = self._runs.cached_accepted_runs(ask.project_id, ask.document_id)
+        return self._read(ask, ask.document_id) if records is None else _runs_result(records, ask)
+
+    async def _read(self, ask: SourceQuery, document_id: str) -> SourceResult:
+        return _runs_result(await self._runs.accepted_runs(ask.project_id, document_id), ask)
 
     def revision(self) -> Hashable | None:
         """Return how often any runs have changed."""
         return self._runs.revision
-
-    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
-        """Return the same if the runs are in memory."""
-        if ask.document_id is None or not ask.recent_summary:
-            return NOTHING
-        records = self._runs.cached_accepted_runs(ask.project_id, ask.document_id)
-        return None if records is None else _runs_result(records, ask)
 
 
 def _runs_result(records: Sequence[RunRecord], ask: SourceQuery) -> SourceResult:

@@ -17,7 +17,7 @@ from creonowd.context.fragment import Caution, Extent, Fragment, Layer, Place, R
 from creonowd.context.inspection import ScoreReasons, TermShare
 from creonowd.context.plan import LONGEST_QUERY, QUERIES, Document, LastSentences, Need
 from creonowd.context.plan import query as query_text
-from creonowd.context.source import Source, SourceQuery, SourceResult
+from creonowd.context.source import PendingResult, Source, SourceQuery, SourceResult
 from creonowd.context.story import Story, StoryPlace
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.memo import Memo
@@ -380,8 +380,31 @@ class PassageSource(Source):
         self._passages, self._project, self._entities = passages, project, entities
         self._begun: tuple[ResultKey, AssemblySearch] | None = None
 
-    async def fetch(self, ask: SourceQuery) -> SourceResult:
-        """Find what the text before the cursor and the author's wish are about."""
+    def fetch(self, ask: SourceQuery) -> SourceResult | PendingResult:
+        """Find what the text before the cursor and the author's wish are about.
+
+        It is waited for only if the index or texts have to be.
+        """
+        entities, index = self._entities.peek(), self._passages.index(self._project)
+        state = _state(index)
+        if entities is None or state is None:
+            return self._wait_and_find(ask)
+        queries = self._queries(entities, ask)
+        key = _result_key(state, index.loaded, queries, ask)
+        if (kept := self._passages.results.peek(key)) is not None:
+            return kept
+        by_query = self._passages.query_fragments.peek(_without_sentences(key))
+        before = SearchCache(key, self._passages.search_fragments, by_query)
+        search = AssemblySearch(index, queries, ask, before)
+        if (fragments := search.find_fragments()) is None:
+            self._begun = (key, search)
+            return self._wait_and_find(ask)
+        result = self._passages.same(_result(fragments, index.left_out, complete=state.complete))
+        self._keep(key, search, result)
+        return result
+
+    async def _wait_and_find(self, ask: SourceQuery) -> SourceResult:
+        """Wait for the index and for texts, and find the passages."""
         queries = self._queries(await self._entities.get(), ask)
         index = self._passages.index(self._project)
         caught_up = await index.catch_up(index.grace_seconds)
@@ -400,26 +423,6 @@ class PassageSource(Source):
         result = self._passages.same(_result(fragments, index.left_out, complete=complete))
         if key is not None and state == _state(index):
             self._keep(key, search, result)
-        return result
-
-    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
-        """Return the same if that takes no waiting: neither for the index nor for texts."""
-        entities, index = self._entities.peek(), self._passages.index(self._project)
-        state = _state(index)
-        if entities is None or state is None:
-            return None
-        queries = self._queries(entities, ask)
-        key = _result_key(state, index.loaded, queries, ask)
-        if (kept := self._passages.results.peek(key)) is not None:
-            return kept
-        by_query = self._passages.query_fragments.peek(_without_sentences(key))
-        before = SearchCache(key, self._passages.search_fragments, by_query)
-        search = AssemblySearch(index, queries, ask, before)
-        if (fragments := search.find_fragments()) is None:
-            self._begun = (key, search)
-            return None
-        result = self._passages.same(_result(fragments, index.left_out, complete=state.complete))
-        self._keep(key, search, result)
         return result
 
     def _keep(self, key: ResultKey, search: "AssemblySearch", result: SourceResult) -> None:

@@ -28,7 +28,7 @@ from creonowd.context.fragment import (
 from creonowd.context.language import CONSTRAINTS_FILE
 from creonowd.context.numerals import chapter_of
 from creonowd.context.plan import Need
-from creonowd.context.source import Source, SourceQuery, SourceResult
+from creonowd.context.source import PendingResult, Source, SourceQuery, SourceResult
 from creonowd.context.story import Story, at_place, bounds
 from creonowd.errors import WARNINGS, DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.memo import Memo
@@ -143,15 +143,10 @@ class _FileSource(ProjectRead[SourceResult], Source):
         super().__init__(place)
         self._made = made
 
-    async def fetch(self, ask: SourceQuery) -> SourceResult:
-        """Return fragments of the files that are there now."""
+    def fetch(self, ask: SourceQuery) -> SourceResult | PendingResult:
+        """Return fragments of the files, which may have been read ahead."""
         del ask
-        return await self.get()
-
-    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
-        """Return the same if the files were read ahead."""
-        del ask
-        return self.peek()
+        return self.peek() or self.get()
 
 
 class _FolderSource(_FileSource):

@@ -32,7 +32,7 @@ from creonowd.context.fragment import (
 )
 from creonowd.context.language import ManuscriptLanguage, count_words
 from creonowd.context.plan import FAR_CHAPTERS, NEAR_CHAPTERS, Document, Need, Summary
-from creonowd.context.source import NOTHING, Source, SourceQuery, SourceResult
+from creonowd.context.source import NOTHING, PendingResult, Source, SourceQuery, SourceResult
 from creonowd.context.story import (
     STORY_VERSION,
     DoubtKind,
@@ -407,12 +407,18 @@ class SynopsisSource(Source):
         self._project, self._summaries, self._entities = place.project, summaries, entities
         self._stored = _StoredSummaries(place, summaries.store)
 
-    async def fetch(self, ask: SourceQuery) -> SourceResult:
+    def fetch(self, ask: SourceQuery) -> SourceResult | PendingResult:
         """Return what happened before the author's chapter, as much as its share holds."""
         if ask.earlier is None:
-            return SourceResult()
+            return NOTHING
         if not ask.earlier or ask.synopsis_room <= 0:
-            return SourceResult(summaries=(Summary.FULL_TEXT,))
+            return _NO_CHAPTERS
+        stored, entities = self._stored.peek(), self._entities.peek()
+        if stored is None or entities is None:
+            return self._make(ask)
+        return self._summaries.results.peek(_result_key(ask, stored, entities)) or self._make(ask)
+
+    async def _make(self, ask: SourceQuery) -> SourceResult:
         stored = await self._stored.get()
         entities = await self._entities.get()
         texts = self._summaries.open_texts(self._project)
@@ -422,17 +428,6 @@ class SynopsisSource(Source):
         if is_current:
             self._summaries.results.put(_result_key(ask, stored, entities), result)
         return result
-
-    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
-        """Return the same if it was made before."""
-        if ask.earlier is None:
-            return NOTHING
-        if not ask.earlier or ask.synopsis_room <= 0:
-            return _NO_CHAPTERS
-        stored, entities = self._stored.peek(), self._entities.peek()
-        if stored is None or entities is None:
-            return None
-        return self._summaries.results.peek(_result_key(ask, stored, entities))
 
     def revision(self) -> Hashable | None:
         """Return the stored summaries and the entities, if they were read ahead."""
@@ -528,12 +523,22 @@ class EarlierMentions(Source):
     ) -> None:
         self._project, self._summaries, self._entities = project, summaries, entities
 
-    async def fetch(self, ask: SourceQuery) -> SourceResult:
+    def fetch(self, ask: SourceQuery) -> SourceResult | PendingResult:
         """Count the names in the chapters before."""
+        entities = self._entities.peek()
+        if entities is None:
+            return self._count_names(ask)
+        chapters = _mention_chapters(ask, entities)
+        if not chapters:
+            return NOTHING
+        known = self._summaries.results.peek(_mentions_key(chapters, entities))
+        return known or self._count_names(ask)
+
+    async def _count_names(self, ask: SourceQuery) -> SourceResult:
         entities = await self._entities.get()
         chapters = _mention_chapters(ask, entities)
         if not chapters:
-            return SourceResult()
+            return NOTHING
         texts = self._summaries.open_texts(self._project)
         counted, is_current = await to_thread.run_sync(
             self._count, chapters, texts, entities, abandon_on_cancel=True
@@ -541,16 +546,6 @@ class EarlierMentions(Source):
         if is_current:
             self._summaries.results.put(_mentions_key(chapters, entities), counted)
         return counted
-
-    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
-        """Return the same if it was counted before."""
-        entities = self._entities.peek()
-        if entities is None:
-            return None
-        chapters = _mention_chapters(ask, entities)
-        if not chapters:
-            return NOTHING
-        return self._summaries.results.peek(_mentions_key(chapters, entities))
 
     def revision(self) -> Hashable | None:
         """Return the entities, if they were read ahead."""

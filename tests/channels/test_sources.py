@@ -26,6 +26,7 @@ from creonowd.workspace.projects import Project
 from testing.clients import PATIENCE, Client, daemon, in_memory
 from testing.logs import LogLines
 from testing.novels import Novel, make_novel
+from testing.sources import result_of
 
 REGISTER = "context:source:register"
 UNREGISTER = "context:source:unregister"
@@ -53,7 +54,7 @@ async def host(server: Server, session: Session) -> AsyncGenerator[Client]:
 async def fetch(source: HostSource, project: Project, **more: Any) -> SourceResult:
     ask = SourceQuery(project_id=project.project_id, skill_id="builtin:continue", limit=200, **more)
     with anyio.fail_after(PATIENCE):
-        return await source.fetch(ask)
+        return await result_of(source, ask)
 
 
 async def failure(source: HostSource, project: Project) -> ErrorCode:

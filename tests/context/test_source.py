@@ -12,6 +12,7 @@ from creonowd.context.fragment import Layer, caution
 from creonowd.context.plan import ContextRules, Need, Plan, SkillNeeds, place
 from creonowd.context.source import (
     GatheredFragments,
+    PendingResult,
     ResultCache,
     SourceQuery,
     SourceResult,
@@ -226,10 +227,22 @@ class KeptSource(InMemorySource):
         self.kept = SourceResult(fragments=tuple(pieces))
         return self
 
-    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
+    def fetch(self, ask: SourceQuery) -> SourceResult | PendingResult:
         """Return what is kept."""
         del ask
         return self.kept
+
+
+async def test_a_source_whose_turn_never_comes_is_never_begun() -> None:
+    source = InMemorySource(Layer.RULES, "rules", [])
+    full = anyio.CapacityLimiter(1)
+    full.acquire_on_behalf_of_nowait(source)
+
+    with anyio.move_on_after(0.05) as scope:
+        await gather(plan(), [source], reading=full)
+
+    assert scope.cancelled_caught
+    assert source.queries == []
 
 
 async def test_answers_that_come_again_are_put_together_once() -> None:

@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from creonowd.context.fragment import Layer
-from creonowd.context.source import ResultCache, SourceQuery, SourceResult, gather
+from creonowd.context.source import PendingResult, ResultCache, SourceQuery, SourceResult, gather
 from creonowd.context.text_tools import NotInMemoryError
 from testing.sources import InMemorySource, piece
 from tests.context.worlds import World, assemble_world, text_tools
@@ -51,7 +51,7 @@ async def test_answers_that_were_checked_are_let_go() -> None:
 class KeptSource(InMemorySource):
     """A source that has its answer in memory."""
 
-    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
+    def fetch(self, ask: SourceQuery) -> SourceResult | PendingResult:
         """Return a new value each time, as if its files had changed."""
         del ask
         return structs.replace(self.answer)

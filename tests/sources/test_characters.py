@@ -20,6 +20,7 @@ from creonowd.sources.characters import (
 from creonowd.threads import SharedReads
 from creonowd.workspace.creonow_tree import Folder, ReadPlace, Tree, make_tree
 from creonowd.workspace.projects import Project
+from testing.sources import result_of
 from tests.sources.folders import folder
 
 PATH = ".creonow/characters/林远.md"
@@ -171,8 +172,8 @@ async def mentioned(
 ) -> list[str]:
     at = len(text) if cursor is None else cursor
     document = Document(source_ref="a.md", text=text, cursor=at) if text else None
-    fetched = await source.fetch(
-        SourceQuery(project_id="prj", skill_id="s", limit=200, document=document, wish=wish)
+    fetched = await result_of(
+        source, SourceQuery(project_id="prj", skill_id="s", limit=200, document=document, wish=wish)
     )
     return [Path(fragment.source_ref).stem for fragment in fetched.fragments]
 

@@ -1,4 +1,4 @@
-"""What holds for every source: its quick ways give what `fetch` gives."""
+"""What holds for every source: from memory `fetch` returns what it returns if it has to read."""
 
 import anyio
 import pytest
@@ -12,6 +12,7 @@ from creonowd.threads import BatchCache
 from creonowd.workspace.projects import Project
 from testing.clients import PATIENCE, Client
 from testing.novels import Novel, write_files
+from testing.sources import result_at_once, result_of
 
 CHAPTER = "林远推开门，雨还在下。苏晴没有抬头。"
 PLACED = place("章/二.md", CHAPTER, len(CHAPTER), None)
@@ -73,9 +74,9 @@ async def test_what_was_read_ahead_is_what_fetch_returns(
 ) -> None:
     ask = replace(ASK, project_id=project.project_id)
     with anyio.fail_after(PATIENCE):
-        expected = [await source.fetch(ask) for source in session.engine.sources_of(project)]
+        expected = [await result_of(source, ask) for source in session.engine.sources_of(project)]
 
-    found = [source.fetch_now(ask) for source in read_ahead(session, project)]
+    found = [result_at_once(source, ask) for source in read_ahead(session, project)]
 
     quick = [(one, same) for one, same in zip(found, expected, strict=True) if one is not None]
     assert [one for one, _ in quick] == [same for _, same in quick]

@@ -28,6 +28,7 @@ from creonowd.workspace.documents import Buffer, Documents
 from creonowd.workspace.projects import Project
 from creonowd.workspace.runs import RunRecord, Runs, RunStatus, RunSummary
 from testing.clients import RecordingPeer
+from testing.sources import result_of
 
 NOVEL = "# 红楼\n序。\n\n## 第一回 甄士隐\n正文。\n\n## 第二回 贾夫人\n正文。\n\n### 葬花\n正文。\n"
 
@@ -169,8 +170,8 @@ def test_a_text_of_one_chapter_has_no_outline(text: str) -> None:
 async def test_a_document_that_the_prompt_shows_as_a_whole_needs_no_outline() -> None:
     ask = SourceQuery(project_id="p", skill_id="s", limit=9, document=document_at(NOVEL, 0))
 
-    whole = await HeadingsSource().fetch(msgspec.structs.replace(ask, shown=len(NOVEL)))
-    part = await HeadingsSource().fetch(msgspec.structs.replace(ask, shown=len(NOVEL) - 1))
+    whole = await result_of(HeadingsSource(), msgspec.structs.replace(ask, shown=len(NOVEL)))
+    part = await result_of(HeadingsSource(), msgspec.structs.replace(ask, shown=len(NOVEL) - 1))
 
     assert whole.fragments == ()
     assert len(part.fragments) == 1
@@ -197,8 +198,8 @@ def test_a_selection_counts_from_its_beginning() -> None:
 async def test_the_source_says_where_it_comes_from() -> None:
     ask = SourceQuery(project_id="p", skill_id="s", limit=9, document=document_at(NOVEL, 0))
 
-    (fragment,) = (await HeadingsSource().fetch(ask)).fragments
-    nothing = await HeadingsSource().fetch(SourceQuery(project_id="p", skill_id="s", limit=9))
+    (fragment,) = (await result_of(HeadingsSource(), ask)).fragments
+    nothing = await result_of(HeadingsSource(), SourceQuery(project_id="p", skill_id="s", limit=9))
 
     assert fragment.source_ref == "章/一.md#outline"
     assert fragment.score == 1.0
@@ -237,7 +238,7 @@ async def recorded(user_data: Path, count: int) -> RecentRunsSource:
 async def test_the_last_runs_are_given_oldest_first(tmp_path: Path) -> None:
     source = await recorded(tmp_path, 5)
 
-    fetched = await source.fetch(ask(3))
+    fetched = await result_of(source, ask(3))
 
     assert [fragment.text for fragment in fetched.fragments] == [
         f"技能：续写\n已采纳（3 字）：第{number}次" for number in (2, 3, 4)
@@ -253,7 +254,7 @@ async def test_a_run_that_was_not_accepted_is_not_given(tmp_path: Path) -> None:
     await runs.decide("prj_1", "accepted", RunStatus.ACCEPTED, 1)
     await runs.decide("prj_1", "discarded", RunStatus.DISCARDED, 1)
 
-    fetched = await RecentRunsSource(runs).fetch(ask(10))
+    fetched = await result_of(RecentRunsSource(runs), ask(10))
 
     assert [fragment.text for fragment in fetched.fragments] == ["accepted\n已采纳"]
     assert [fragment.source_ref for fragment in fetched.fragments] == ["runs/2"]
@@ -273,7 +274,7 @@ async def test_the_summary_names_the_instruction_and_what_was_accepted() -> None
 async def test_nothing_is_given_that_was_not_asked_for(tmp_path: Path) -> None:
     source = await recorded(tmp_path, 2)
 
-    assert (await source.fetch(ask(0))).fragments == ()
-    assert (await source.fetch(ask(3, "b.md"))).fragments == ()
-    assert (await source.fetch(ask(3, None))).fragments == ()
-    assert len((await source.fetch(ask(10))).fragments) == 2
+    assert (await result_of(source, ask(0))).fragments == ()
+    assert (await result_of(source, ask(3, "b.md"))).fragments == ()
+    assert (await result_of(source, ask(3, None))).fragments == ()
+    assert len((await result_of(source, ask(10))).fragments) == 2

@@ -22,6 +22,7 @@ from creonowd.sources.characters import EntityCache, ProjectEntities
 from creonowd.sources.passage_source import KEPT_BYTES, PassageSearch, PassageSource
 from creonowd.threads import BatchCache, SharedReads
 from creonowd.workspace.creonow_tree import ReadPlace, Tree
+from testing.sources import result_at_once, result_of
 from tests.retrieval.indexed_project import PATIENCE, IndexedProject
 
 SNOW = "林远站在城门口，望着雪里的灯火，一句话也没有说。风从河上来，吹灭了两盏。"
@@ -49,7 +50,7 @@ def ask(text: str = "", **more: Any) -> SourceQuery:
 async def fetch(indexed: IndexedProject, indexes: Indexes, asked: SourceQuery) -> SourceResult:
     with anyio.fail_after(PATIENCE):
         await indexes.of(indexed.project).complete(lambda _progress: None)
-    return await source(indexed, indexes).fetch(asked)
+    return await result_of(source(indexed, indexes), asked)
 
 
 def source(
@@ -162,7 +163,7 @@ async def test_an_incomplete_index_gives_what_it_has_and_says_so(indexed: Indexe
         indexed.write(f"{number}.md", SNOW * 40)
 
     async with indexed.indexes() as indexes:
-        fetched = await source(indexed, indexes).fetch(ask("", wish="城门口"))
+        fetched = await result_of(source(indexed, indexes), ask("", wish="城门口"))
 
     assert [warning.code for warning in fetched.warnings] == ["RETRIEVAL_INDEXING"]
 
@@ -171,9 +172,9 @@ async def test_a_new_chapter_is_waited_for_as_long_as_the_index_grants(indexed: 
     indexed.write("novel.md", "".join(f"第{n}回 {SNOW}\n" for n in range(20_000)))
 
     async with indexed.indexes(grace_seconds=0) as indexes:
-        at_once = await source(indexed, indexes).fetch(ask("", wish="城门口"))
+        at_once = await result_of(source(indexed, indexes), ask("", wish="城门口"))
     async with indexed.indexes() as indexes:
-        later = await source(indexed, indexes).fetch(ask("", wish="城门口"))
+        later = await result_of(source(indexed, indexes), ask("", wish="城门口"))
 
     assert [warning.code for warning in at_once.warnings] == ["RETRIEVAL_INDEXING"]
     assert later.warnings == ()
@@ -224,9 +225,9 @@ async def test_what_was_found_is_kept_within_a_bound_and_without_old_indexes(
             one = source(indexed, indexes, passages)
             one.read_ahead(BatchCache())
             asked = ask(f"{number}{long}", wish="灯火")
-            while (first := one.fetch_now(asked)) is None:
+            while (first := result_at_once(one, asked)) is None:
                 await fetch(indexed, indexes, ask(wish="灯火"))
-            assert one.fetch_now(asked) is first
+            assert result_at_once(one, asked) is first
         loaded = weakref.ref(indexes.of(indexed.project).loaded)
         indexed.write("02.md", BOAT)
         indexes.of(indexed.project).files_changed()
@@ -250,7 +251,7 @@ async def test_within_a_passage_the_cursor_moves_without_another_search(indexed:
             one = source(indexed, indexes, passages)
             one.read_ahead(BatchCache())
             document = place("now.md", text, cursor).document
-            return one.fetch_now(replace(ask(wish="灯火"), document=document, query=BOAT))
+            return result_at_once(one, replace(ask(wish="灯火"), document=document, query=BOAT))
 
         while found(len(BOAT) + 3) is None:
             await fetch(indexed, indexes, ask(wish="马桩"))
@@ -284,7 +285,7 @@ async def test_what_is_kept_is_what_a_new_search_finds_at_every_place(indexed: I
             document = place("now.md", text, cursor, span).document
             here = StoryPlace(1, cursor)
             asked = replace(ask(wish="灯火"), document=document, story=story, here=here)
-            return one.fetch_now(asked) or await one.fetch(asked)
+            return await result_of(one, asked)
 
         places = [
             (at + step, selected) for at in ends[:6] for step in (1, 0, -1) for selected in (0, 3)
@@ -330,7 +331,7 @@ async def test_what_is_kept_while_an_author_types_is_what_a_new_search_finds(
                 story=story,
                 here=StoryPlace(1, cursor),
             )
-            return one.fetch_now(asked) or await one.fetch(asked)
+            return await result_of(one, asked)
 
         cursor, kept_back = len(text) // 2, 0
         for turn in range(60):
@@ -363,7 +364,7 @@ async def test_a_document_that_was_edited_is_searched_at_each_place(indexed: Ind
             one = source(indexed, indexes, passages)
             one.read_ahead(BatchCache())
             document = place("now.md", f"{SNOW}\n{BOAT}", cursor).document
-            return one.fetch_now(replace(ask(wish="灯火"), document=document))
+            return result_at_once(one, replace(ask(wish="灯火"), document=document))
 
         while found(5) is None:
             await fetch(indexed, indexes, ask(wish="马桩"))
@@ -388,7 +389,7 @@ async def test_another_sentence_asks_without_the_query_being_searched_again(
             one.read_ahead(BatchCache())
             document = place("now.md", BOAT, 5).document
             last = LastSentences(after_query_end=late)
-            return one.fetch_now(replace(ask(wish="灯火"), document=document, last=last))
+            return result_at_once(one, replace(ask(wish="灯火"), document=document, last=last))
 
         while found(kept) is None:
             await fetch(indexed, indexes, ask(wish="马桩"))

@@ -45,6 +45,7 @@ from creonowd.workspace.creonow_tree import (
 )
 from creonowd.workspace.projects import Project
 from creonowd.workspace.watcher import Watcher
+from testing.sources import result_of
 from tests.sources.folders import folder, too_big, unreadable
 
 ASK = SourceQuery(project_id="prj", skill_id="s", limit=200)
@@ -127,7 +128,7 @@ async def sources(
 
 async def fetched(sources: Sequence[Source]) -> dict[str, SourceResult]:
     with anyio.fail_after(60):
-        return {source.name: await source.fetch(ASK) for source in sources}
+        return {source.name: await result_of(source, ASK) for source in sources}
 
 
 async def test_every_file_belongs_to_one_source(sources: ProjectSources, project: Project) -> None:
@@ -303,7 +304,7 @@ async def test_a_project_folder_that_is_gone_is_a_failure_and_no_empty_folder(
     style = next(source for source in sources.of(project) if source.name == "style")
 
     with anyio.fail_after(60), pytest.raises(DaemonError) as caught:
-        await style.fetch(ASK)
+        await result_of(style, ASK)
 
     assert caught.value.code is ErrorCode.NOT_FOUND
     assert "bring it back" in caught.value.message
