@@ -354,7 +354,7 @@ def make_scanner(rules: Sequence[RedactionRule]) -> Scanner:
     return Scanner(
         tuple(rules),
         tuple(rule.pattern_id for rule in rules),
-        AhoCorasick(list(by_anchor), implementation=Implementation.DFA),
+        AhoCorasick(list(by_anchor), implementation=Implementation.ContiguousNFA),
         max(map(len, by_anchor), default=0),
         tuple(map(tuple, by_anchor.values())),
         [()] * len(by_anchor),
