@@ -286,8 +286,8 @@ class _Label:
         """The lines right above it."""
         first = self.line
         for _ in range(LINES_AROUND):
-            if first:
-                first = self.text.rfind("\n", max(0, first - LONGEST_NEIGHBOUR), first - 1) + 1
+            nearest = max(0, first - LONGEST_NEIGHBOUR)
+            first = max(nearest, self.text.rfind("\n", nearest, max(0, first - 1)) + 1)
         return self.text[first : self.line]
 
     @cached_property

@@ -1,6 +1,7 @@
 """What holds for every rule, and for a scan of all of them over a text."""
 
 import json
+import random
 import re
 import sys
 from types import FrameType
@@ -143,6 +144,15 @@ def test_a_text_of_nothing_but_anchors_is_redacted_in_good_time() -> None:
             wrong.append(repr(anchor))
 
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_long_line_of_labels_is_redacted_in_good_time() -> None:
+    """What stands above each label was all of the line before it: this took two minutes."""
+    pieces = ("secret a", "secret bb", "secret: c", "secret d, ", "secret ")
+    choose = random.Random(3).choice
+    text = "".join(f", {choose(pieces)} " for _ in range(20_000))
+
+    assert redact(text).text == text
 
 
 @given(MOSAICS, MOSAICS, st.sampled_from(["", " ", FAR]))
