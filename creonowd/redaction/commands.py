@@ -154,6 +154,7 @@ _LEADS = (
     ("http -a ", r"http -a [\w.@-]{1,64}:"),
     ("secret 0 ", "secret 0 "),
     ("pihole ", r"pihole -a -p[ ]"),
+    ("ftp> user ", r"ftp> user \S{1,64} "),
     ("radtest ", r"radtest \S{1,64} "),
     ("wpa_passphrase ", r"wpa_passphrase (?:\"[^\"\n]{1,32}\"|'[^'\n]{1,32}'|\S{1,32}) "),
     ("encrypt_string ", r"encrypt_string (?:--vault-id \S{1,64} )?(?!-)"),
@@ -346,6 +347,12 @@ _COMMAND_RULES = (
     ),
     RedactionRule(
         "command_line_password",
+        ("set password for ", "set password ="),
+        r"(?i)set password (?:for [^\s=]{1,80} )?= ?(?:password\()?[\"']([^\"'\n]{4,128})[\"']",
+        _pair,
+    ),
+    RedactionRule(
+        "command_line_password",
         ("convertto-securestring ",),
         r"(?i)convertto-securestring (?:-string )?[\"']([^\"'\n]{4,128})[\"']",
         first_group,
@@ -376,6 +383,7 @@ _PROXY = re.compile(r"vmess|vless|trojan|v2ray|xray|tuic|alterId|xtls", re.IGNOR
 _USER = re.compile(
     r"[ \t]{1,12}(?:-[ ])?[\"']?[\w.@-]{2,40}[\"']?[ \t]?:[ \t]{1,4}(?P<quote>[\"']?)(?P<value>[^\s\"'#]{4,64})(?P=quote)[ \t]*(?:#[^\n]{0,80})?(?:\r?\n|\Z)"
 )
+_ITEM_OF_ARRAY = re.compile(r"[\s,]{0,24}(?P<quote>[\"'`])(?P<value>[^\s\"'`]{4,128})(?P=quote)")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w{2,40}\Z")
 
 
@@ -457,6 +465,21 @@ def _proxy_user(match: "re.Match[str]") -> Sequence[MatchSpan]:
     text, start = match.string, match.start()
     near = text[max(0, start - 240) : start] + text[match.end() : match.end() + 120]
     return (match.span(1),) if _PROXY.search(near) else NOTHING
+
+
+def _listed(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the strings of `tokens = ["…", "…"]` that no words are."""
+    spans: list[MatchSpan] = []
+    place = match.end()
+    of_passwords = match["passwords"] is not None
+    while len(spans) < MOST_USERS and (item := _ITEM_OF_ARRAY.match(match.string, place)):
+        value = item["value"]
+        is_odd = oddity(value) >= Oddity.ODD or has_digit_and_letter(value)
+        if not is_plain_value(value) or not (is_odd if of_passwords else is_random(value, 12)):
+            break
+        spans.append(item.span("value"))
+        place = item.end()
+    return spans
 
 
 def _users(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -644,6 +667,24 @@ _STATEMENT_RULES = (
         ),
         r"[a-z_]{4,12}:\r?\n",
         _users,
+        bounded=False,
+    ),
+    RedactionRule(
+        "labelled_secret",
+        tuple(
+            name + joint
+            for name in ("passwords", "passwds", "secrets", "tokens", "keys")
+            for quote in ("", '"', "'")
+            for joint in (
+                f"{quote}: [",
+                f"{quote}:[",
+                f"{quote} = [",
+                f"{quote}=[",
+                f"{quote} => [",
+            )
+        ),
+        r"(?i)(?:(?P<passwords>passw(?:or)?ds)|secrets|tokens|keys)[\"']?[ ]?(?:[:=]|=>)[ ]?\[",
+        _listed,
         bounded=False,
     ),
     RedactionRule(

@@ -47,7 +47,7 @@ _WORDS_FOR_PASSWORD = ("password", "passwd", "pass", "pwd", "passwort", "密码"
 
 _HOST_BEFORE = re.compile(r"(?:\A|[\r\n`\"' :：])[ \t]{0,8}[\w.*-]{1,64}\Z")
 _USER_AND_PASSWORD = re.compile(
-    r"(?<![\w/:.@-])([A-Za-z][\w.-]{0,32}|[^\x00-\x7f\s]{0,6}(?:用户|用戶|账号|帐号|帳號|ユーザー|계정))[:：]([^\s:@/\"'<>，。；：、（）]{4,64})\Z"
+    r"(?<![\w/:.@-])([A-Za-z][\w.-]{0,32}|[^\x00-\x7f\s]{0,6}(?:用户|用戶|账号|帐号|帳號|ユーザー|계정))[:：]([^\s:@/\"'<>，。；：、（）]{4,64}(?:@[^\s:@/\"'<>，。；：、（）.]{1,24})?)\Z"
 )
 _PASSWORD_BEHIND_ADDRESS = re.compile(
     r"@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,3}:(?![0-9]{1,5}/)([^\s:/\"'<>，。；]{6,64})(?=\s|\Z)"
@@ -165,7 +165,7 @@ _FORMAT_RULES = (
     RedactionRule(
         "pgpass_password",
         (":543", ":643", ":654", ":*:"),
-        r":(?:[0-9]{2,5}|\*):[^:\s]{1,64}:[^:\s]{1,64}:((?:[^\s:\\]|\\.){3,128}?)(?=[`\"']?[ \t]{0,4}(?:[\r\n]|\Z)|[`\"'][ ])",
+        r":(?:[0-9]{2,5}|\*):[^:\s]{1,64}:[^:\s]{1,64}:((?:[^\s:\\]|\\.|(?<=\w)[ ](?=\w)){3,128}?)(?=[`\"']?[ \t]{0,4}(?:[\r\n]|\Z)|[`\"'][ ])",
         _pgpass,
         bounded=False,
     ),
@@ -415,14 +415,16 @@ _SESSION_NAME = re.compile(
 
 def _authorization(match: "re.Match[str]") -> Sequence[MatchSpan]:
     value = match[1].rstrip(".:")
-    if is_stand_in(value) or not (is_secret(value) or is_random(value, 12)):
+    is_sure = is_secret(value) or is_random(value, 12)
+    if is_stand_in(value) or not (is_sure or is_random(max(value.split("."), key=len), 16)):
         return NOTHING
     return ((match.start(1), match.start(1) + len(value)),)
 
 
 def _bearer(match: "re.Match[str]") -> Sequence[MatchSpan]:
     value = match[1].rstrip(".:")
-    if len(value) < 10 or is_words(value) or not is_secret(value):
+    is_sure = is_secret(value) or is_random(max(value.split("."), key=len), 16)
+    if len(value) < 10 or is_words(value) or not is_sure:
         return NOTHING
     return ((match.start(1), match.start(1) + len(value)),)
 

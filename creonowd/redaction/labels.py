@@ -34,6 +34,7 @@ from creonowd.redaction.secret_names import (
 )
 from creonowd.redaction.shape import (
     Oddity,
+    has_all_kinds,
     has_digit_and_letter,
     has_mixture,
     has_sign,
@@ -119,6 +120,7 @@ _QUERY_END = re.compile(r"[&#,;]")
 _DIGITS_AND_MORE = re.compile(r"(?=.*[0-9])(?=.*[^0-9a-fA-F-])")
 _HEX = re.compile(r"[0-9a-f]{24,128}\Z")
 _SHORTEST_WEAK = 20
+_LONGEST_HASH_OF_KEY = 40
 _WIDE_GAP = re.compile("\u3000|\t|[ ]{2}")
 _METAL_KEY = "钥匙"
 _SIGNING_NAMES = (
@@ -291,7 +293,9 @@ def trim_bare(value: str, *, in_query: bool) -> str:
 def _salt(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take a long value in quotes that no name, path or sentence could be."""
     value = match["value"]
-    is_sure = re.search(r"[^A-Za-z0-9 _./-]", value) and is_random(value.replace(" ", ""), 26)
+    has_sign_inside = re.search(r"[^A-Za-z0-9 _./-]", value) is not None
+    is_sure = has_sign_inside or (len(value) >= _LONGEST_HASH_OF_KEY and has_all_kinds(value))
+    is_sure = is_sure and is_random(value.replace(" ", ""), 26)
     return (match.span("value"),) if is_sure else NOTHING
 
 
@@ -415,7 +419,7 @@ _FIELD_JOINT = (
     rf"(?:(?P<leaders>{_LEADERS})|(?P<macro>(?:\}}[ ]?)?\{{)|(?P<form>\"\r?\n(?:[A-Za-z-]{{3,24}}:[^\n]{{0,80}}\r?\n)?\r?\n)"
     r"|(?P<assign>\.?[ \t\u3000]{0,24}(?:={1,3}>?|:=?(?![/:])|[：＝→⇒⟶➜➔»›~·•]|[-=]>|👉|➡\ufe0f?|[–—](?=[ ])))"
     r"|(?P<argument>(?<=[\"'])[ ]?,))"
-    r"[ \t\u3000]{0,24}(?:\(\s{0,16})?"
+    r"[ \t\u3000]{0,24}(?:\(\s{0,16}|!{1,2}[a-z][\w-]{1,24}[ ])?"
 )
 _STRING = re.compile(
     r"(?:[ubrUBR@$]{0,2}(?P<slashes>\\{0,15})(?P<quote>&quot;|&#34;|[\"'`]))|(?P<open>[“‘„«‹「『《【])"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from creonowd.redaction.rules import NOTHING, PLACEHOLDER, MatchSpan, RedactionRule
+from creonowd.redaction.rules import NOTHING, PLACEHOLDER, UUID, MatchSpan, RedactionRule
 from creonowd.redaction.secret_names import (
     CHINESE_NAMES,
     FOREIGN_NAMES,
@@ -18,12 +18,14 @@ from creonowd.redaction.secret_names import (
 )
 from creonowd.redaction.shape import (
     FUNCTION_WORDS,
+    Oddity,
     has_digit_and_letter,
     has_sign,
     is_blank,
     is_blank_han,
     is_common_value,
     is_gibberish,
+    is_hash,
     is_latin,
     is_passphrase,
     is_plain_value,
@@ -31,13 +33,16 @@ from creonowd.redaction.shape import (
     is_reference,
     is_secret,
     is_stand_in,
+    oddity,
     unaccented,
     word_set,
 )
 
 LONGEST_HEAD = 60
 LONGEST_ROW = 2048
+LONGEST_BLOCK = 400
 LONGEST_CELL = 40
+SHORTEST_KEY = 20
 MOST_EMPTY_ROWS = 64
 COST_OF_A_NAME = 8
 MOST_HEADERS = 256
@@ -68,6 +73,10 @@ _OTHER_NAMES = tuple(dict.fromkeys(name.lower() for name in (*FOREIGN_NAMES, *_C
 _SECRET_WORDS = frozenset(
     (
         "secret word",
+        "secret answer",
+        "security answer",
+        "secret_answer",
+        "security_answer",
         "safe word",
         "code word",
         "memorable word",
@@ -98,6 +107,16 @@ _CODE_ANCHORS = (
     "解錠番号",
     "домофона",
 )
+_CODE_COLUMNS = word_set("code código codice kode kod код Code Código Codice Kode Kod Код CODE")
+_KEYS_OR_CODES = _CODE_COLUMNS | word_set(
+    "key keys schlüssel clé clave chiave chave ключ Key Keys Schlüssel Clé Clave Chiave Chave Ключ KEY"
+)
+_LOCK_CODE = re.compile(r"[#*]?(?=[A-Z]?[0-9]{3})[0-9A-Z]{3,8}[#*]?\Z")
+_LOCK_IN_ROW = re.compile(
+    r"(?:\b(?:alarm|key ?(?:safe|box)|lock ?box|doors?|gate|garage|safe|padlock|keypad|lobby|tür|haustür|tor|tresor|porte|portail|coffre|puerta|portal|porta|cancello|cofre|дверь|сейф|ворота)|[门門]|保险[柜箱])[ ]*(?:[|,;\t]|[ ]{2}|\Z)",
+    re.IGNORECASE,
+)
+_UUID = re.compile(f"{UUID}\\Z")
 _NETWORK_TAIL = re.compile(
     r"[ _](?:(?:for|of|do|da|de|del|della|du|des|от|від|till|voor)[ _])?(?:wi-?fi|wlan|router|red|rete|rede|réseau)\Z",
     re.IGNORECASE,
@@ -108,7 +127,9 @@ _KEYS_OF_NETWORKS = word_set(
 _BARE_NAMES = frozenset(("pass", "pw"))
 """Names of passwords that are also plain words, unless they stand alone."""
 _MAY_BE_HEADER = re.compile("|".join((*_NAMES, *_COMMON_HAN)), re.IGNORECASE)
-_BEFORE_VALUE_BELOW = ("\n", "\r", ":\n", ":\r", " :\n", " :\r", "**", ":**")
+_BEFORE_VALUE_BELOW = (
+    "\n", "\r", ":\n", ":\r", " :\n", " :\r", "**", ":**", "=\n", "=\r", " =\n", " =\r"
+)  # fmt: skip
 _BEFORE_NEXT_CELL = (*',;|\t\n\r"*│｜', " |", " │", " /", "  ", " \n", " \r")
 
 _LINE = r"[ \t]{0,8}\r?\n"
@@ -117,15 +138,27 @@ _VALUE_BELOW = (
     r"(?:[ \t](?:for|of)(?:[ \t][\w@.'’-]{1,24}){1,4}|)"
     r"(?:[ \t]?(?:is|are|as)?[ \t]?(?:below|follows)|[ \t]is(?=:)|如下|在下面|见下"
     r"|(?:は|が)?(?:以下|次|下記)の?(?:通り|とおり)?(?:です|になります)?|[는은]?[ ]?(?:아래|다음)(?:와 같습니다|와 같아요|입니다)?"
-    r"|[ ]?[↓▼👇⬇]\ufe0f?|[ ](?=:))?[.:：。]{0,1}[*_`]{0,3}"
+    r"|[ ]?[↓▼👇⬇]\ufe0f?|[ ](?=[:=]))?[.:：。=]{0,1}[*_`]{0,3}"
     rf"{_LINE}(?:[-=]{{3,60}}{_LINE})?(?:{_LINE}){{0,2}}(?:[ \t]{{0,8}}(?:```|~~~)[a-z]{{0,12}}{_LINE})?"
-    r"[ \t]{0,12}(?P<item>(?:[-*+>•:]|[0-9]{1,2}[.)])[ \t]{1,4}(?:[^\s:：][^\n:：]{0,23}[:：][ \t]{0,4})?)?(?P<marks>[*_`\"']{0,3})(?:(?P<value>[!-~\u00c0-\u024f]{4,128}+)|(?P<phrase>(?u:[^\W_][\w'’-]{0,19})(?:,?[ ](?u:[^\W_][\w'’-]{0,19})){2,8}))"
+    r"[ \t]{0,12}(?P<item>(?:[-*+>•:→↳➜‣▸▪◦·]|[└├]─{1,2}|[0-9]{1,2}[.)])[ \t]{1,4}(?:[^\s:：][^\n:：]{0,23}[:：][ \t]{0,4})?)?(?P<marks>[*_`\"']{0,3})(?:(?P<value>[!-~\u00c0-\u024f]{4,128}+)|(?P<phrase>(?u:[^\W_][\w'’-]{0,19})(?:,?[ ](?u:[^\W_][\w'’-]{0,19})){2,8}))"
     r"[ \t]{0,8}(?=\r?\n|\Z)"
 )
 _ITEM = re.compile(
     r"[ \t]{0,8}\r?\n[ \t]{0,12}(?:[-*+>•]|[0-9]{1,2}[.)])[ \t]{1,4}(?:[^\s:：][^\n:：]{0,23}[:：][ \t]{0,4})?[*_`\"']{0,3}([!-~]{4,128}+)[ \t]{0,8}(?=\r?\n|\Z)"
 )
-_DATE_OR_VERSION = re.compile(r"v?[0-9]+(?:[-./:][0-9]+)+\Z")
+_OTHER_LINE = re.compile(
+    r"v?[0-9]+(?:[-./:][0-9]+)+\Z|[A-Za-z_][\w.-]{0,48}=(?=.*[^=]\Z)|[\w.+-]+@[\w-]+(?:\.[\w-]+)+[:;|/]"
+)
+"""A date or a version, a setting such as `LEVEL=info`, or an address with more behind it."""
+_CHAIN = re.compile(r"[a-z]{2,}(?:([-._])[a-z]{2,})(?:\1[a-z]{2,}){1,7}\Z")
+_INDENT = re.compile(r"[ \t]*(?:- )?")
+_VALUE_FIELD = re.compile(
+    r"(?<![\w.-])[\"']?(?P<name>(?i:default|value|parametervalue|secretstring))[\"']?[ \t]{0,24}(?:=>|[:=])[ \t]{0,8}"
+    r"(?:(?P<quote>[\"'])(?P<quoted>[^\"'\n]{3,128})(?P=quote)|(?P<bare>[^\s\"'{}\[\],;]{3,128})(?=[,;]?[ \t]*(?:[\r\n}#]|\Z)))"
+)
+_NO_PHRASE_BELOW = FUNCTION_WORDS - word_set(
+    "a an the of in on at by for from with and or to my your our"
+)
 _HEADING_ONLY = re.compile(r"[^\n\t|,;!?，。；！？]{0,60}\Z")
 
 _CELLS = {
@@ -161,13 +194,41 @@ def _below(match: "re.Match[str]") -> Sequence[MatchSpan]:
         return NOTHING
     strength = _strength(match)
     if match["phrase"]:
-        is_named = "phrase" in match["name"].lower() and (match["item"] or match["marks"])
-        return (match.span("phrase"),) if is_named and not is_blank(match["phrase"]) else NOTHING
+        return (match.span("phrase"),) if _is_phrase_below(match, strength) else NOTHING
     value = match["value"].rstrip("*_`\"'" if match["marks"] else "")
-    if strength < Strength.SECRET or not _is_below(value, strength):
+    is_chain = "phrase" in match["name"].lower() and _CHAIN.match(value) is not None
+    if strength < Strength.SECRET or not (is_chain or _is_below(value, strength)):
         return NOTHING
     first = match.start("value")
     return ((first, first + len(value)), *_next_items(match, strength))
+
+
+def _is_phrase_below(match: "re.Match[str]", strength: Strength) -> bool:
+    """Return whether words on a line of their own are a passphrase: marked, or as no sentence has them."""
+    words = match["phrase"].lower().replace(",", "").split()
+    if is_blank(match["phrase"]):
+        return False
+    if all(map(has_digit_and_letter, words)):
+        return strength is Strength.PASSWORD
+    if "phrase" not in match["name"].lower():
+        return False
+    is_told = re.search("[0-9]", words[-1]) and not re.match("(?:1[5-9]|20)[0-9]{2}\\Z", words[-1])
+    is_told = is_told and _NO_PHRASE_BELOW.isdisjoint(words)
+    return bool(match["item"] or match["marks"] or is_told)
+
+
+def _below_network(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the only line below a heading that names a network, if nobody would call one so."""
+    text, start = match.string, match.start()
+    line = text.rfind("\n", max(0, start - LONGEST_HEAD), start) + 1
+    value = match["value"].rstrip("*_`")
+    is_taken = (
+        not text[line:start].strip(" \t>*#_-•📶")
+        and is_plain_value(value)
+        and (oddity(value) >= Oddity.UNSAYABLE or (has_sign(value) and has_digit_and_letter(value)))
+    )
+    first = match.start("value")
+    return ((first, first + len(value)),) if is_taken else NOTHING
 
 
 def _next_items(match: "re.Match[str]", strength: Strength) -> Iterator[MatchSpan]:
@@ -200,7 +261,7 @@ def _strength(match: "re.Match[str]") -> Strength:
 
 def _is_below(value: str, strength: Strength) -> bool:
     value = unaccented(value)
-    if is_reference(value) or not is_plain_value(value) or _DATE_OR_VERSION.match(value):
+    if is_reference(value) or not is_plain_value(value) or _OTHER_LINE.match(value):
         return False
     if strength < Strength.PASSWORD:
         return is_random(value, 12) or is_gibberish(value)
@@ -211,6 +272,47 @@ def _is_below(value: str, strength: Strength) -> bool:
     if is_gibberish(value):
         return True
     return value.islower() and "_" not in value and is_passphrase(value, 3)
+
+
+def _field_of_block(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take `default = "…"` or `value: …` of the block, object or entry whose title names a password."""
+    strength = _strength(match)
+    if strength < Strength.SECRET:
+        return NOTHING
+    text, end = match.string, match.end()
+    field = _VALUE_FIELD.search(text, end, _end_of_block(match))
+    if field is None:
+        return NOTHING
+    kind = "quoted" if field["quoted"] is not None else "bare"
+    value = unaccented(field[kind])
+    if not is_latin(value) or not is_plain_value(value, code=kind == "bare"):
+        return NOTHING
+    if strength < Strength.PASSWORD:
+        is_taken = is_random(value, 12)
+    else:
+        is_setting = (
+            match["braces"] is not None and kind == "quoted" and field["name"].lower() == "default"
+        )
+        is_taken = (
+            is_setting or has_digit_and_letter(value) or has_sign(value) or _CHAIN.match(value)
+        )
+    return (field.span(kind),) if is_taken else NOTHING
+
+
+def _end_of_block(match: "re.Match[str]") -> int:
+    """Find where the braces close, or the first line that is indented no deeper than the title."""
+    text, end = match.string, match.end()
+    limit = min(len(text), end + LONGEST_BLOCK)
+    if match["lines"] is None:
+        closing = text.find("}", end, limit)
+        return limit if closing < 0 else closing
+    line = text.rfind("\n", max(0, match.start() - LONGEST_HEAD), match.start()) + 1
+    indent = _INDENT.match(text, line)
+    deeper = re.compile(rf"\r?\n[ ]{{{len(indent[0]) + 1 if indent else 1}}}[^\n]*")
+    place = end
+    while place < limit and (row := deeper.match(text, place)):
+        place = row.end()
+    return min(place, limit)
 
 
 def _element(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -308,7 +410,13 @@ def _read_header(line: str) -> _Header | None:
         for column, name in enumerate(names)
         if has_bars or not name.lower().endswith(" pw")
     }
-    secret = {column: found for column, found in strengths.items() if found >= Strength.SECRET}
+    secret = {
+        column: found
+        for column, found in strengths.items()
+        if found >= Strength.SECRET or names[column] in _KEYS_OR_CODES
+    }
+    if _ACCOUNT.search(f" {'  '.join(names)} "):
+        secret |= {at: Strength.PASSWORD for at in secret if names[at].lower() == "secret"}
     return _Header(delimiter, names, secret) if secret else None
 
 
@@ -351,12 +459,19 @@ def _secret_cells(text: str, end: int, header: _Header) -> Iterator[MatchSpan]:
         is_name = _header_strength(_cell_text(row, cells[first_column])) >= Strength.SECRET
         misses += COST_OF_A_NAME if is_name else 1
         for column, strength in secret.items():
-            first, last = _trim(row, cells[column])
+            first, last = cells[column]
+            is_key = strength < Strength.SECRET and names[column] not in _CODE_COLUMNS
+            if is_key and last - first < SHORTEST_KEY:
+                continue
+            first, last = _trim(row, (first, last))
             value = row[first:last]
             if value == PLACEHOLDER:
                 misses = 0
-            elif _is_cell(value, strength) and (
-                value.isdigit() or not names[column].endswith("PIN")
+            elif (
+                _is_weak_cell(value, names[column], row)
+                if strength < Strength.SECRET
+                else _is_cell(value, strength)
+                and (value.isdigit() or not names[column].endswith("PIN"))
             ):
                 misses = 0
                 yield row_start + first, row_start + last
@@ -459,6 +574,14 @@ def _header_strength(name: str) -> Strength:
     )
 
 
+def _is_weak_cell(value: str, name: str, row: str) -> bool:
+    """Return whether a cell below a mere `key` is what a machine makes, or one below `code` that of a lock."""
+    if name in _CODE_COLUMNS:
+        is_priced = re.search(r"[0-9][.,][0-9]{2}(?![0-9])", row) is not None
+        return bool(_LOCK_CODE.match(value) and _LOCK_IN_ROW.search(row)) and not is_priced
+    return is_random(value, SHORTEST_KEY) and not is_hash(value) and _UUID.match(value) is None
+
+
 def _is_cell(value: str, strength: Strength) -> bool:
     if len(value) < 3 or is_stand_in(value) or is_common_value(value):
         return False
@@ -509,6 +632,28 @@ RULES = (
         names=True,
     ),
     RedactionRule(
+        "secret_below_label",
+        _with_endings(
+            _ENGLISH_NAMES,
+            ('" {', '"{', '": {', '":{', "': {", "':{", ": {", ":\n", ":\r", '",', "',"),
+        ),
+        rf"{_NAME}[\"']?(?:[ ]{{0,4}}:?[ ]{{0,4}}(?P<braces>\{{)|(?P<lines>:)[ \t]{{0,4}}(?=\r?\n)|,)",
+        _field_of_block,
+        bounded=False,
+        swallows=False,
+        names=True,
+    ),
+    RedactionRule(
+        "secret_below_label",
+        ("wi-fi", "wifi", "wlan", "无线网", "와이파이"),
+        r"(?iu:wi-?fi|wlan|无线网|와이파이)(?:[ ]?[(（][^()（）\n]{1,24}[)）]|(?u:[ ][\w'’-]{1,16})){0,2}[*_:：]{0,4}[ \t]*\r?\n(?:[ \t]*\r?\n)?[ \t>]{0,8}(?:[-*•→↳][ ])?[*_`]{0,3}"
+        r"(?P<value>[!-~]{6,64}+)[ \t]*(?=\r?\n[ \t]*(?:\r?\n|\Z)|\r?\n?\Z)",
+        _below_network,
+        bounded=False,
+        swallows=False,
+        names=True,
+    ),
+    RedactionRule(
         "secret_in_markup",
         (
             *_with_endings(_ENGLISH_NAMES, ("<", ">", '">', '" ', "'>", "' ")),
@@ -535,11 +680,12 @@ RULES = (
         (
             *_with_endings(_ENGLISH_NAMES, _BEFORE_NEXT_CELL),
             *_with_endings(("password", "passwd", "pwd", "pass", "passwort", "kennwort"), ("_",)),
+            *_with_endings(("answer",), ("\n", ",", '"', "\t", " |")),
             *_with_endings(_CODE_ANCHORS, (",", ";", "|", "\t", "\n", "\r", " |", "  ")),
             *_OTHER_NAMES,
         ),
         # A header is looked at once, whichever of its names is met first.
-        rf"(?:{_NAME}|(?iu:{'|'.join(_CODE_ANCHORS)}))(?:_[a-z0-9]{{1,12}})?[\"'`*)\] \t]{{0,60}}(?=[,;|│｜/\t\r\n]|(?<=[ ]{{2}})\S|(?<=[\u3000\t])\S)[^\n]{{0,{LONGEST_ROW}}}+",
+        rf"(?:{_NAME}|(?iu:answer|{'|'.join(_CODE_ANCHORS)}))(?:_[a-z0-9]{{1,12}})?[\"'`*)\] \t]{{0,60}}(?=[,;|│｜/\t\r\n]|(?<=[ ]{{2}})\S|(?<=[\u3000\t])\S)[^\n]{{0,{LONGEST_ROW}}}+",
         _column,
         bounded=False,
         names=True,

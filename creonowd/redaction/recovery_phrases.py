@@ -48,6 +48,10 @@ _PHRASE_WORD = re.compile(
 )
 _MAY_GROW = re.compile("seed|semilla|ledger|wallet", re.IGNORECASE)
 _NAMES_A_PHRASE = re.compile("phrase|words?\\b|mnemonic|recover|backup|wallet", re.IGNORECASE)
+_OF_WALLET = re.compile(
+    "phrase|mnemonic|recover|backup|wallet|ledger|trezor|metamask|seed|crypto|bitcoin|vault",
+    re.IGNORECASE,
+)
 NEAR_LIST = 80
 
 
@@ -60,6 +64,10 @@ def _recovery_phrase(match: "re.Match[str]") -> Sequence[MatchSpan]:
     if span is None or not _is_named(match, span):
         return NOTHING
     words = list(_PHRASE_WORD.finditer(text, *span))
+    line = text.find("\n", *span)
+    if "\n" not in text[match.end() : span[0]] and 0 < sum(one.start() < line for one in words) < 3:
+        below = [word for word in words if word.start() > line]
+        words = below if len(below) >= FEWEST_WORDS else words
     while len(words) > FEWEST_WORDS and words[0][0] in FUNCTION_WORDS:
         del words[0]
     if sum(word[0] in FUNCTION_WORDS for word in words) > 1:
@@ -93,6 +101,10 @@ def _is_named(match: "re.Match[str]", span: MatchSpan) -> bool:
     if text.find(",", *span) >= 0 and _MAY_GROW.match(match[0]):
         line = text[text.rfind("\n", max(0, start - LONGEST_PHRASE), start) + 1 : span[0]]
         if not _NAMES_A_PHRASE.search(line):
+            return False
+    if text.find(",", *span) >= 0 and match[0][:2] in {"12", "24"}:
+        near = text[max(0, start - LONGEST_PHRASE // 4) : span[0]]
+        if not _OF_WALLET.search(near):
             return False
     signs = (":", "：", " phrase", " words")
     is_clear = _CLEAR_NAME.match(match[0]) or text.startswith(signs, match.end())

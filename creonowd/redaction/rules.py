@@ -70,6 +70,7 @@ NEAR_VALUE = 24
 """How far behind its name a value stands that leaves no other one to be looked for."""
 DIGITS_OF_A_KEY = 4
 SHORTEST_WRAPPED = 12
+SHORTEST_FIRST_LINE = 28
 SHORTEST_LAST_LINE = 6
 LONGEST_GAP_OF_LINES = 48
 _BEFORE_WRAP = frozenset("\"'`)\\ \t\r\n")
@@ -640,7 +641,8 @@ def _with_wrapped_lines(
         while (more := _WRAPPED.match(text, end, limit)) and _is_wrapped(more[1], text, more.end()):
             end = more.end(1)
             yield more.start(1), end, rank
-        if (is_more or end > first) and (more := _LAST_WRAPPED.match(text, end, limit)):
+        is_long = first - start >= SHORTEST_FIRST_LINE
+        if (is_more or is_long or end > first) and (more := _LAST_WRAPPED.match(text, end, limit)):
             yield more.start(1), more.end(1), rank
 
 

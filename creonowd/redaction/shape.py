@@ -1,6 +1,7 @@
 """What a short string looks like: words, a stand-in, code, a reference, or a secret."""
 
 import re
+from collections.abc import Sequence
 from enum import IntEnum
 from functools import lru_cache
 from itertools import pairwise
@@ -43,6 +44,10 @@ _HASH = re.compile(r"[0-9a-f]{7,}\Z")
 _FINGERPRINT = re.compile(r"[0-9A-F]{40}\Z|(?:[0-9A-F]{4} ){4,9}[0-9A-F]{4}\Z")
 _NUMBERED = re.compile(
     r"[A-Za-z][a-z]*[-. ][0-9]{1,2}[a-z]?\Z|[a-z]+_[0-9]{1,2}[a-z]?\Z|[A-Z]{1,3}[0-9]{2,4}\Z"
+)
+_SHORTCUT = re.compile(
+    r"(?:ctrl|control|strg|alt|altgr|option|opt|shift|cmd|command|win|meta|fn|super|maj|umschalt)[+-]",
+    re.IGNORECASE,
 )
 _SLASHES = re.compile(r"[A-Za-z][0-9][A-Za-z]+(?:/[A-Za-z0-9]{2,12}){1,4}\Z")
 _KEY = re.compile(
@@ -138,6 +143,12 @@ COMMON_VALUES = word_set(
 )
 """What stands behind a label in code, forms and tables without being a secret."""
 
+_COMMON_IN_PHRASES = word_set(
+    "correct clear plain strong right map string array list object field column public private random phone key pin"
+    " table title label soon driving thanks hello sorry nothing something everything anything code message case true"
+)
+"""Common values that a phrase of several words may have too."""
+
 
 BLANK_VALUES = word_set(
     "unset unchanged hidden none nothing unknown undisclosed shown masked omitted withheld forgotten same usual ditto "
@@ -145,6 +156,7 @@ BLANK_VALUES = word_set(
     "richiesto richiesta obbligatorio obbligatoria facoltativo obrigatório obrigatória verplicht optioneel wymagane wymagany opcjonalne krävs påkrævet vaaditaan требуется обязательно обязателен "
     "keins keine keiner keines kein unverändert unveraendert gleich gleiches verborgen versteckt geheim leer unbekannt folgt entfällt entfaellt "
     "ausgeblendet geändert geaendert vergessen wie siehe steht liegt wird ist nicht nur beim auf per bei "
+    "falsch richtig abgelaufen ungültig gesperrt zurückgesetzt incorrecte incorrecta expiré expirée caducada errata scaduta неверный неверен "
     "aucun aucune inchangé inchange inchangée masqué masque masquée caché cachée identique inconnu voir idem néant vide oublié secret confidentiel "
     "ninguno ninguna oculta oculto igual mismo misma vacía vacío desconocida olvidada cambiada secreta ver idéntica sin "
     "nenhuma nenhum oculto vazia mesma mesmo veja sem alterada inalterada esquecida "
@@ -254,6 +266,11 @@ def has_mixture(value: str) -> bool:
     return (digit and (lower or upper)) or (lower and upper)
 
 
+def has_all_kinds(value: str) -> bool:
+    """Return whether a value has letters of both cases and digits."""
+    return all(_kinds(value))
+
+
 def is_secret(value: str, *, digits: bool = False) -> bool:
     """Return whether a value that stands behind a secret's name may be the secret itself.
 
@@ -304,6 +321,12 @@ def is_common_value(value: str) -> bool:
     return value.partition("(")[0].strip("()[]{}<>.,;:!?\"'`*").lower() in COMMON_VALUES or (
         value[:1] == "(" and value.strip("()[]{}<>.,;:!?\"'`*").lower() in COMMON_VALUES
     )
+
+
+def is_common_phrase(words: Sequence[str]) -> bool:
+    """Return whether words that stand behind a label are of forms and code, not of a passphrase."""
+    common = [word for word in words if is_common_value(word)]
+    return len(words) - len(common) < 2 or not _COMMON_IN_PHRASES.issuperset(common)
 
 
 def is_blank(value: str) -> bool:
@@ -380,7 +403,7 @@ def oddity(value: str) -> Oddity:
     value = unaccented(value)
     if not 5 <= len(value) <= 64 or not _LETTER.search(value) or is_stand_in(value):
         return Oddity.PLAIN
-    if _NUMBER_OR_FLAG.match(value):
+    if _NUMBER_OR_FLAG.match(value) or _SHORTCUT.match(value):
         return Oddity.PLAIN
     if _SLASHES.search(value):
         return Oddity.ODD

@@ -112,7 +112,9 @@ AI_KEYS = (
     RedactionRule(
         "openai_api_key_sk", ("sk-",), rf"sk-({WORD}{{16,400}}+)", unless_a_name, wraps=True
     ),
-    RedactionRule("openai_api_key_sk", ("sk-",), rf"sk-({WORD}{{8,15}}+){END}", short_key),
+    RedactionRule(
+        "openai_api_key_sk", ("sk-",), rf"sk-({WORD}{{8,15}}+){END}", short_key, wraps=True
+    ),
     RedactionRule(
         "openai_api_key_sk",
         ("=sk-", '="sk-', "='sk-", ": sk-", ':"sk-', ': "sk-'),
@@ -120,8 +122,12 @@ AI_KEYS = (
         _named_short_key,
         bounded=False,
     ),
-    RedactionRule("google_api_key", ("aiza",), rf"AIza({WORD}{{8,34}}+){END}", short_key),
-    RedactionRule("huggingface_token", ("hf_",), rf"hf_({ALNUM}{{8,29}}+){END}", short_key),
+    RedactionRule(
+        "google_api_key", ("aiza",), rf"AIza({WORD}{{8,34}}+){END}", short_key, wraps=True
+    ),
+    RedactionRule(
+        "huggingface_token", ("hf_",), rf"hf_({ALNUM}{{8,29}}+){END}", short_key, wraps=True
+    ),
     token("yandex_oauth_token", "y0_", rf"{WORD}{{40,80}}+"),
     token("vk_access_token", "vk1.a.", rf"{WORD}{{40,240}}+"),
     token("dropbox_access_token", "sl.B", rf"{WORD}{{40,240}}+"),
@@ -184,8 +190,10 @@ CODE_HOSTS = (
         rf"github_pat_([A-Za-z0-9_]{{8,35}}+){END}",
         short_key,
     ),
-    RedactionRule("gitlab_token", ("glpat-",), rf"glpat-({WORD}{{8,19}}+){END}", short_key),
-    RedactionRule("npm_token", ("npm_",), rf"npm_({ALNUM}{{8,29}}+){END}", short_key),
+    RedactionRule(
+        "gitlab_token", ("glpat-",), rf"glpat-({WORD}{{8,19}}+){END}", short_key, wraps=True
+    ),
+    RedactionRule("npm_token", ("npm_",), rf"npm_({ALNUM}{{8,29}}+){END}", short_key, wraps=True),
     RedactionRule(
         "gitlab_token",
         (
@@ -361,7 +369,9 @@ CLOUDS = (
         rf"A(?:KIA|SIA|BIA|CCA)([A-Z0-9]{{16}}){END}",
         _aws_key_id,
     ),
-    RedactionRule("aws_access_key_id", ("akia",), rf"AKIA([A-Z0-9]{{12,15}}){END}", short_key),
+    RedactionRule(
+        "aws_access_key_id", ("akia",), rf"AKIA([A-Z0-9]{{12,15}}){END}", short_key, wraps=True
+    ),
     token("aws_bedrock_api_key", "ABSK", r"[A-Za-z0-9+/]{100,200}+={0,2}"),
     RedactionRule(
         "azure_client_secret",
@@ -411,8 +421,8 @@ OTHER_WEBHOOKS = (
     ),
     RedactionRule(
         "webhook_url",
-        ("hooks/catch/", "/with/key/", ".ftqq.com/", "api.day.app/"),
-        r"(?:hooks/catch/(?=[0-9]{4,12}/)|/with/key/|\.ftqq\.com/(?=SCT|SCU|sctp)|api\.day\.app/)"
+        ("hooks/catch/", "/with/key/", "ntfy.sh/", ".ftqq.com/", "api.day.app/"),
+        r"(?:hooks/catch/(?=[0-9]{4,12}/)|/with/key/|ntfy\.sh/(?=[\w-]*[0-9])(?=[\w-]{12})|\.ftqq\.com/(?=SCT|SCU|sctp)|api\.day\.app/)"
         r"([A-Za-z0-9_-]{7,64}+(?:/[A-Za-z0-9]{5,16}(?=[/\s?\"']|\Z)|))",
         _webhook_key,
         bounded=False,
