@@ -26,7 +26,7 @@ LONGEST_QUESTIONS = 500
 LONGEST_ANSWER = 40
 
 PIN_NAMES = (
-    "pin", "puk", "cvv2", "cvv", "cvc", "digicode", "geheimzahl", "türcode", "tür-code", "torcode", "zahlencode", "zahlenkombination",
+    "pin", "puk", "otp", "tan", "mtan", "einmalcode", "einmalpasswort", "one-time code", "one-time password", "one-time passcode", "sicherheitscode", "security code", "zutrittscode", "cvv2", "cvv", "cvc", "digicode", "geheimzahl", "türcode", "tür-code", "torcode", "zahlencode", "zahlenkombination",
     "kombination", "combination", "combo", "combinaison", "combinación", "combinação", "combinazione", "lockbox", "keypad",
     "padlock", "key box", "keybox", "schlüsselsafe", "schlüsselbox", "alarmcode", "toegangscode", "inlogcode", "pincode", "kod do", "kod pin",
     "código do", "código da", "código de la", "código del", "codice del", "codice di", "haustür-code", "haustürcode", "zugangscode",
@@ -60,7 +60,7 @@ _CODE_NAMES = (
 )
 _OPENED = re.compile(
     r"\b(?:i?phone|ipad|tablet|handy|téléphone|tablette|móvil|teléfono|cellulare|telefono|celular|telefon|laptop|voicemail|mailbox|garasje\w*|port\w{0,3}|dør\w{0,3}|lås\w{0,3}|hus\w{0,3}|clavier|teclado|tastiera|tastatur|türschloss|torschloss|vorhängeschloss|toetsenbord|panel|(?:key|lock|mail|post)?[ -]?box|schlüssel(?:box|kasten|safe|tresor|fach)|door|gate|alarm|lock|locker|lockbox|keypad|garage|entry|entrance|building|safe|house|flat|apartment|phone|wi-?fi|wlan|access"
-    r"|security|duress|panic|burglar|bike|suitcase|shed|storage|voicemail|card|verification|login|sms|one-time|2fa|two-factor"
+    r"|security|duress|panic|burglar|bike|suitcase|shed|storage|voicemail|card|verification|printer|copier|scanner|drucker|kopierer|imprimante|impresora|stampante|boiler|login|sms|one-time|2fa|two-factor"
     r"|authenticat\w*|confirmation|sign-in|parental|pairing|meeting|conference|webinar|personal|secret|cottage|cabin|barn|studio|hotel"
     r"|airbnb|room|entrée|porte|immeuble|portail|coffre|carte|vélo|puerta|portal|casa|portón|caja|tarjeta|cajero|bicicleta|porta|portone"
     r"|cassaforte|cancello|cofre|tür|haus|tresor|karte|deur|sleutelkluis|kluis|домофон\w*|подъезд\w*|двер\w*|сейф\w*|карт\w*"
@@ -78,6 +78,10 @@ _NO_SECRET_CODE = re.compile(
     r"|item|reference|order|booking|tracking)[ -]\Z",
     re.IGNORECASE,
 )
+_SENT_TO = re.compile(
+    r"\b(?:your|ihr|dein|votre|ton|tu|su|il tuo|seu)[ ](?:[\w.-]{2,20}[ ]){0,2}\Z", re.IGNORECASE
+)
+_ENDS_SENTENCE = re.compile(r"[.!,;。，]|[ \t]*(?:[\r\n]|\Z)")
 _REFERS_BACK = re.compile(
     r"[ ](?:for|to|of|on) (?:it|them|that|this)\b|[ ](?:dafür|dazu|davon)\b", re.IGNORECASE
 )
@@ -94,7 +98,7 @@ _JOINT = (
     r"(?P<joint>[:：]?[*_]{0,2}[ \t]{0,8}(?:\r?\n[ \t]{0,8}){1,2}(?:[-*+>•][ \t]{1,3})?"
     r"(?=[*_`]{0,3}[#*]?[0-9][0-9 –-]{2,14}[#*]?[*_`]{0,3}[ \t]{0,8}(?:[\r\n]|\Z))"
     r"|[ \t]{0,2}(?:[:：]['*_]{2,3}|[:：=–—|]|->|→|-(?=[ ])|\.{3,}|…+|[(（])[ \t]{0,4}"
-    r"|['’]s[ ]|[ ]{2,24}|\t{1,4}|[ ](?i:is|was|ist|lautet|war|est|es|é|è|er|är|eh|c['’]est|(?:moves|changes|goes|becomes|switches|wechselt|passe|passa|cambia|muda)(?: to| auf| zu| à| a| para| in)?|(?:is|ist|est|es|é|è) (?:the|der|die|das|le|la|les|el|los|il|lo|o|a|de|het)|(?:is |ist |est |es )?(?:now|still|jetzt|maintenant|ahora)|это|теперь)[ :]{1,2}"
+    r"|['’]s[ ]|[ ]{2,24}|\t{1,4}|[ ](?i:is|was|wants|needs|takes|accepts|expects|asks for|verlangt|will|braucht|demande|veut|pide|quiere|vuole|chiede|pede|ist|lautet|war|est|es|é|è|er|är|eh|c['’]est|(?:moves|changes|goes|becomes|switches|wechselt|passe|passa|cambia|muda)(?: to| auf| zu| à| a| para| in)?|(?:is|ist|est|es|é|è) (?:the|der|die|das|le|la|les|el|los|il|lo|o|a|de|het)|(?:is |ist |est |es )?(?:now|still|jetzt|maintenant|ahora)|это|теперь)[ :]{1,2}"
     r"|(?:是|为|為|は|는|은)[ ]?)"
 )
 _COUNTED = re.compile(
@@ -150,6 +154,8 @@ def _pin(match: "re.Match[str]") -> Sequence[MatchSpan]:
         return NOTHING
     if _COUNTED.match(text, match.end("number")) or (is_mixed and not _is_code(number)):
         return NOTHING
+    if name == "tan" and (match["name"] != "TAN" or match["joint"] is None):
+        return NOTHING
     if match["joint"] is None and not _may_follow(match, name, is_mixed=is_mixed):
         return NOTHING
     return (match.span("number"), *_number_after(text, match.end("number")))
@@ -164,7 +170,10 @@ def _number_after(text: str, end: int) -> Sequence[MatchSpan]:
 def _is_code(value: str) -> bool:
     """Return whether letters stand among digits as in `47B09`, and not as in `GPIO12`."""
     return (
-        re.search(r"[0-9].*[^0-9].*[0-9]|[^0-9][0-9]{3,}\Z|\A[^0-9]{1,2}[0-9]{2,}[^0-9]+\Z", value)
+        re.search(
+            r"[0-9].*[^0-9].*[0-9]|[^0-9][0-9]{3,}\Z|\A[0-9]{4,}[A-Z]\Z|\A[^0-9]{1,2}[0-9]{2,}[^0-9]+\Z",
+            value,
+        )
         is not None
     )
 
@@ -173,6 +182,8 @@ def _may_follow(match: "re.Match[str]", name: str, *, is_mixed: bool) -> bool:
     """Return whether a number may stand right behind its name: `PIN 4471`, `Digicode 47B09`."""
     number = match["number"]
     if match["words"]:
+        if is_mixed and _ends_label(match) and match["words"].count(" ") == 1:
+            return name.startswith(("código", "codice", "kod ", "код "))
         is_clear = match["name"] == "PIN" or name in _CLEAR_NAMES
         return (
             is_clear and match["words"].count(" ") <= 3 and not is_mixed and not _YEAR.match(number)
@@ -200,7 +211,10 @@ def _code(match: "re.Match[str]") -> Sequence[MatchSpan]:
         head = text[max(0, start - LONGEST_THING) : start] + head
     is_mixed = number.strip("#*- –0123456789") != ""
     is_keyed = number.endswith(("#", "*")) and (match["joint"] is not None or not match["words"])
-    if _NO_SECRET_CODE.search(head) or not (is_keyed or _OPENED.search(head + match["words"])):
+    is_sent = match["joint"] is not None and _SENT_TO.search(head + match["words"]) is not None
+    is_sent = is_sent and _ENDS_SENTENCE.match(text, match.end("number")) is not None
+    is_known = is_keyed or is_sent or _OPENED.search(head + match["words"]) is not None
+    if _NO_SECRET_CODE.search(head) or not is_known:
         return NOTHING
     if match["joint"] is None and (head is not sentences[-1] or "–" in number):
         return NOTHING
@@ -358,6 +372,15 @@ def _word_for_company(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (match.span(1),)
 
 
+def _asked_code(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the number with which somebody who was asked for a code answers: `Me: 583 204`."""
+    first = match.string.rfind("\n", max(0, match.start() - NEAR_CODE), match.start()) + 1
+    asks = _ASKS_FOR_CODE.search(
+        match.string, max(first, match.start() - NEAR_CODE), match.start("row")
+    )
+    return (match.span("number"),) if asks else NOTHING
+
+
 def _told_number(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take the number that ends a short clause about a password: 暗証番号は誕生日の0925です."""
     is_other = _YEAR.match(match[1]) or _COUNTED.match(match.string, match.end(1))
@@ -380,13 +403,23 @@ _WORDS_ASKED_FOR = (
     "code word is ",
     "safe word is ",
     "codeword is ",
+    "safe word for ",
+    "code word for ",
+    "codeword for ",
+    "safeword for ",
 )
 _ASKED_FOR = re.compile(
     r"\b(?:ask|asks|asked|asking|say|quote|give|bank|company|police|operator|alarm|phone|ring|call)\b",
     re.IGNORECASE,
 )
+_ASKS_FOR_CODE = re.compile(
+    r"[?？]|\b(?:please|pls|can|could|read|tell|give|send|enter|confirm|what|need|bitte|nenne|quel|donne|dime|cuál|dimmi|qual|какой|скажи)\b|多少|发|请|請|提供|收到|告诉|報|报|教えて|알려",
+    re.IGNORECASE,
+)
 _DIGIT_WORDS = (
     "桁",
+    "位\n",
+    "位\r",
     "位数字",
     "位數字",
     "位密",
@@ -427,7 +460,7 @@ RULES = (
     RedactionRule(
         "security_answer",
         _WORDS_ASKED_FOR,
-        r"(?i:the|code|safe|duress|password)[ ]?word(?::| is) ?(?=[A-Z])([A-Z][A-Za-z'’-]{2,24})(?=[.;,]?[ \t]*(?:[\r\n]|\Z))",
+        r"(?i:the|code|safe|duress|password)[ ]?word(?i: for(?: the| our| my)?(?: [a-z]{2,12}){1,3}?)?(?::| is) ?(?=[A-Z])([A-Z][A-Za-z'’-]{2,24})(?=[.;,]?[ \t]*(?:[\r\n]|\Z))",
         _word_for_company,
     ),
     RedactionRule(
@@ -439,9 +472,49 @@ RULES = (
             if count.isdigit() or word > "\u2e80"
         ),
         r"(?P<count>[4-8四五六八])(?i:桁|位(?:数字|數字|数)?|자리|[- ](?:digits?|stellig(?:e[rn]?)?|stellen|chiffres|d[íi]gitos|cifras|cifre|cijfers|цифр))(?u:の|的)?(?:[ ]?(?u:pin|code|number|password|暗証番号|密码|数字|код|código|clave|senha|codice|contraseña))?"
-        r"(?:[ ]?[)）])?(?:[ ]?[:：=–—-]|[ ]?(?:は|是|为|is|ist|est|es|è|é)(?=[ :0-9]))?[ ]{0,2}[\"“「*`]{0,2}(?P<number>[0-9]{4,8})(?![0-9A-Za-z])",
+        r"(?:[ ]?[)）])?(?:[ ]?[:：=–—-]|[ ]?(?:は|是|为|is|ist|est|es|è|é)(?=[ :0-9]))?(?:[ ]{0,2}|[ \t]{0,4}\r?\n[ \t>*-]{0,8}(?=[0-9]{4,8}[ \t]*(?:[\r\n]|\Z)))[\"“「*`]{0,2}(?P<number>[0-9]{4,8})(?![0-9A-Za-z])",
         _counted_digits,
         bounded=False,
+    ),
+    RedactionRule(
+        "labelled_pin",
+        (
+            "-time code",
+            "time passcode",
+            "verification code",
+            "security code",
+            "code we ",
+            "code i ",
+            "code you ",
+            "code from ",
+            "sms code",
+            " digits",
+            "digit code",
+            "2fa code",
+            "login code",
+            "验证码",
+            "驗證碼",
+            "认证码",
+            "動態碼",
+            "动态码",
+            "인증번호",
+            "認証コード",
+            "確認コード",
+            "bestätigungscode",
+            "sms-code",
+            "code reçu",
+            "code sms",
+            "código de verificación",
+            "código que",
+            "codice di verifica",
+            "código de verificação",
+            "код из смс",
+            "код подтверждения",
+        ),
+        r"(?u:[^\n]{2,100})\r?\n(?P<row>[ \t>]{0,4})(?u:[^\n:：>0-9]{0,32}[:：>])?[ \t]{0,2}(?iu:(?:sure|ok|okay|yes|yep|ja|oui|sí|here|it['’]?s|it is|it says|this is|the code is|code|das ist|c['’]est|es|è|是|好的?|这是),?[ ]?){0,3}(?P<number>[0-9]{2,4}(?:[ -]?[0-9]{2,4}){1,3})(?=[ \t.,!。]{0,4}(?:[\r\n]|\Z))",
+        _asked_code,
+        bounded=False,
+        swallows=False,
     ),
     RedactionRule(
         "labelled_pin",
@@ -571,6 +644,7 @@ RULES = (
 
 
 NEAR_LOCK = 80
+LAST_MINUTE = 2400
 BEYOND_NUMBER = 12
 
 _LOCK_NUMBER = re.compile(
@@ -793,7 +867,11 @@ def _is_one_of_codes(candidate: MentionedValue, gap: str) -> bool:
     first = max(0, passage.start - NEAR_LOCK, passage.line_start)
     last = min(passage.line_end, candidate.end + NEAR_LOCK)
     codes = set(_LOCK_AND_CODE.findall(passage.text, first, last))
-    return len(codes) > 1 and not all(map(str.isdigit, codes))
+    is_number = all(map(str.isdigit, codes))
+    # Of two numbers that both are times of day, neither need be a code.
+    is_time = is_number and any(int(code) < LAST_MINUTE for code in codes)
+    is_listed = _ENDS_SENTENCE.match(passage.text, candidate.end) is not None
+    return len(codes) > 1 and (not is_number or (is_listed and not is_time))
 
 
 def _is_joined(candidate: MentionedValue, name: str, gap: str) -> bool:

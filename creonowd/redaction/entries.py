@@ -132,12 +132,17 @@ _HEAD_MARKS = re.compile(
     r"(?:.*(?:[,;|:：，；、。（(【「\[<>\t—–•→]|[ ]{2}|[ ][-/][ ]|\u3000))?[\s#>*+•·○●◦▪■□☐☑✓✔🔑🔐🔒📶🛜①-⑳_`\"'\[-]*(?:[0-9]{1,2}[.)、][ ])?",
     re.DOTALL,
 )
+_SETTING = re.compile(r"[A-Za-z_][\w.-]{0,48}=(?=.)")
 _IDENTIFIER_BEFORE = re.compile(rf"[{_LETTER}0-9_.$-]{{1,48}}\Z")
 _ACCOUNT = re.compile(
     r"(?:\Aname\b|user\b|user[ _-]?(?:name|id)|username|login|log-in|account|e-?mail|ssid|network|netzwerk|netz\b|benutzer|nutzer|konto|kundennummer|anmeldename"
     r"|identifiant|utilisateur|compte|réseau|usuario|cuenta|correo|\bred\b|utente|conto|rete\b|usuário|utilizador|conta\b|rede\b|gebruiker|netwerk"
     r"|użytkownik|konto|sieć|användar|nätverk|bruker|bruger|логин|пользователь|сеть|почта|аккаунт|kullanıcı|用户|用戶|账号|帐号|帳號|账户|帐户|帳戶|登录名"
     r"|会员名|昵称|邮箱|网络|網絡|無線名|无线名|WiFi名|ユーザー|アカウント|メール|ネットワーク|아이디|계정|네트워크|이메일|\bid\b)[^\n:：=|\t]{0,24}(?:[:：=＝|】\t→–—]|[ ]{2}|[ ]-[ ]|</|\u3000|[ \t]*\Z)",
+    re.IGNORECASE,
+)
+_QUOTED_USER = re.compile(
+    r"(?:user|login|username|benutzer|benutzername|konto|identifiant|utilisateur|compte|usuario|cuenta|utente|usuário|логин|пользователь)[ :]{1,2}[«“„\"「'‘][^\n]{1,40}[»”“\"」'’][^\n.]{1,24}\Z",
     re.IGNORECASE,
 )
 _WITH_USER = re.compile(
@@ -391,6 +396,8 @@ def _is_password(entry: _Entry) -> bool:
     is_below = entry.joint is _Joint.BELOW
     if _is_other(value) or (is_below and not label.is_heading(entry.text, entry.last)):
         return False
+    if is_below and _SETTING.match(value):
+        return False
     if entry.joint is _Joint.APART:
         return label.is_entry and entry.ends_clause and _stands_apart(entry)
     is_number = value.strip("#*").isdigit()
@@ -444,6 +451,8 @@ def _is_word(entry: _Entry) -> bool:
     """Return whether a word is all that the line of a label says."""
     value, label = entry.value, entry.label
     words = re.split("[-_.]", value.lower())
+    if entry.is_quoted and len(value) >= 6 and _QUOTED_USER.search(label.head):
+        return len(words) > 1 and FUNCTION_WORDS.isdisjoint(words)
     if entry.joint is not _Joint.FIRM or entry.is_quoted or len(value) < 4:
         return False
     if label.name.lower() in _NAMES_OF_ACCOUNTS and not _is_chain(value, 3):

@@ -6,7 +6,7 @@ from functools import cached_property, lru_cache
 
 from creonowd.redaction.rules import MatchSpan
 from creonowd.redaction.secret_names import NO_SECRET_TAILS
-from creonowd.redaction.shape import Oddity, has_sign, oddity, word_set
+from creonowd.redaction.shape import Oddity, has_sign, is_random, oddity, word_set
 
 LONGEST_BLOCK = 400
 """How far below the word a value may stand."""
@@ -55,18 +55,25 @@ _REPLY = re.compile(
     r"(?:[^\n:：<>]{0,24}?(?:[ \t(（]+[0-9]{1,2}:[0-9]{2}[^\n:：]{0,8})?[:：>|][ \t]?){0,2}(?P<words>[^\n.!?。！？]{0,32}?(?<=[ ,，:：/是用还還])|)[\"'“「`«]?[ ]?\Z"
 )
 _FILLING = re.compile(
-    r"(?:(?:it['’]?s|it|is|still|try|use|that['’]s|the|same|as|before|again|ok|oh|sure|yes|yep|here|this|one|ja|ist|immer|noch|nimm|probier|mal|das|wieder|hier"
+    r"(?:(?:[\w-]{3,24} or|here (?:you go|it is|goes)|there you go|pls|ok it['’]?s|sure[ ]?[-–—]|it['’]?s|it|is|still|try|use|that['’]s|the|same|as|before|again|ok|oh|sure|yes|yep|here|this|one|ja|ist|immer|noch|nimm|probier|mal|das|wieder|hier"
     r"|c['’]est|oui|toujours|essaie|prends|voilà|voici|es|sí|sigue|siendo|prueba|usa|la|el|è|ancora|sempre|prova|é|ainda|tenta|это|да|всё|ещё|попробуй|het|nog|steeds|probeer"
-    r"|root|admin|[\w.@-]{2,24}[ ]?/)[ ,:]{1,2}|还是|還是|就是|是|用的?|试试|好像|应该|まだ|たしか|아마|그냥){0,5}[\"'“「`«]?[ ]?\Z",
+    r"|root|admin)[ ,:]{1,2}|[\w.@-]{2,24}[ ]?/[ ]?|还是|還是|就是|是|用的?|试试|好像|应该|まだ|たしか|아마|그냥){0,5}[\"'“「`«]?[ ]?\Z",
     re.IGNORECASE,
 )
 _STAMP = re.compile(
     r"[^\n]{1,32}?[ \t][^\n]{0,20}?[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?:[ ]?[AaPp]\.?[Mm]\.?)?\]?[ \t]*\r?\n"
 )
 _ASKS = re.compile(
-    r"[?？]|\b(?:what|whats|send|give|tell|need|again|cuál|quel|welche|wie|weet|nog|pide|pasas|dimmi|chiede|envoie|wants|asks)\b|скинь|давай|多少|发我|发一下|给我|告诉|什么|啥|来着|提供|教えて|何|なん"
+    r"[?？]|\b(?:what|whats|send|give|tell|need|again|cuál|quel|welche|wie|weet|nog|pide|pasas|dimmi|chiede|envoie|wants|asks|please|pls|plz|resend|share|remind|confirm|read me|dm me)\b|скинь|давай|多少|发我|发一下|给我|告诉|什么|啥|来着|提供|教えて|何|なん"
     r"|ください|뭐|알려|무엇|как[ао]й",
     re.IGNORECASE,
+)
+_ASKS_HOW_MANY = re.compile(
+    r"\b(?:how (?:many|much|long|old|far)|(?:zip|area|post|postal|post|country|dress|error|source|product|promo|discount|bar|qr|order|sort|swift|tracking|exit|status)[- ]?code|postleitzahl|plz|vorwahl|(?:what|which) (?:chapter|page|scene|year|room)|wie ?viele?|combien|cu[áa]nt[oa]s?|quant[oiae]s?|сколько)\b|几[个次章页]|邮编|区号|多少[字个章次页年]|何[回話章年]|몇",
+    re.IGNORECASE,
+)
+_ASKED_AND_ANSWERED = re.compile(
+    r"[?？][ \t]*(?:(?:it['’]s|it is|es ist|c['’]est|es|è|é|это)[ ])?[\"'“„«]?\Z", re.IGNORECASE
 )
 _ANSWER_ON_LINE = re.compile(r"[ ][A-Za-z]{2,16}:[ \t]{1,4}[A-Za-z]{2,12}[ \t]*\r?\Z")
 _BULLET = re.compile(
@@ -151,6 +158,11 @@ class MentionPassage:
         return _ANSWER_ON_LINE.match(self.text, self.end, self.line_end) is not None
 
     @cached_property
+    def asks_how_many(self) -> bool:
+        """Whether the line asks for a number of something: a chapter, words, a price."""
+        return _ASKS_HOW_MANY.search(self.text, self.line_start, self.line_end) is not None
+
+    @cached_property
     def asks(self) -> bool:
         """Whether the line asks for something, near the word."""
         first = max(self.line_start, self.start - LONGEST_QUESTION)
@@ -220,7 +232,7 @@ class MentionedValue:
     @property
     def answers_itself(self) -> bool:
         """Whether a question right before it is all that stands between the two: `비번 물어봤지? danpung77`."""
-        is_asked = self.before.rstrip().endswith(("?", "？"))
+        is_asked = _ASKED_AND_ANSWERED.search(self.before) is not None
         return is_asked and self.start - self.passage.end <= LONGEST_GIVER and self.ends_row
 
     @property
@@ -315,9 +327,12 @@ def ends_in(head: str, bare: str, signs: frozenset[str], words: frozenset[str]) 
 def is_answer(candidate: MentionedValue) -> bool:
     """Return whether somebody who was asked for the password begins with the value."""
     passage, row = candidate.passage, candidate.row
-    is_odd = candidate.level is not Oddity.PLAIN or _SHORT_ANSWER.match(candidate.value) is not None
-    if passage.kind is Mention.PASSWORD and candidate.value.isdigit():
-        is_odd = len(candidate.value) <= MOST_DIGITS
+    value = candidate.value
+    is_odd = candidate.level is not Oddity.PLAIN or _SHORT_ANSWER.match(value) is not None
+    is_odd = is_odd or (is_random(value, 12) and passage.kind is not Mention.ACCESS)
+    if value.isdigit():
+        is_odd = (is_odd or passage.kind is Mention.PASSWORD) and len(value) <= MOST_DIGITS
+        is_odd = is_odd and not passage.asks_how_many
     if not is_odd or candidate.between.count("\n") > ROWS_TO_ANSWER or not passage.asks:
         return False
     reply = _REPLY.fullmatch(passage.text, row, candidate.start)
@@ -325,6 +340,7 @@ def is_answer(candidate: MentionedValue) -> bool:
         return False
     if passage.text[row : candidate.start].strip():
         return True
+    is_stamped = _STAMP.fullmatch(candidate.between) is not None
     is_sure = passage.kind in {Mention.PASSWORD, Mention.OPENING}
-    is_reply = not candidate.between or _STAMP.fullmatch(candidate.between) is not None
-    return is_sure and is_reply
+    is_sure = is_sure or (is_stamped and passage.kind is Mention.QUESTION)
+    return is_sure and (not candidate.between or is_stamped)

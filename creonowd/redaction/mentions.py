@@ -97,6 +97,7 @@ _KEY_OWNERS = (
 _ISSUE = re.compile(r"[A-Za-z]#[0-9]{1,6}\Z")
 """The end of the number of an issue, or of a name such as `marlow#1923`."""
 _DIGIT_GROUPS = re.compile(r"[0-9]{4,6}(?:[- ][0-9]{4,6}){2,5}\Z")
+_TWO_GROUPS = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Z]*[A-Z])[A-Z0-9]{4,6}-[A-Z0-9]{4,6}\Z")
 _NAMES_OF_CODES = (
     "activation",
     "serial",
@@ -134,6 +135,15 @@ _VALUE_LABEL = re.compile(
 _GLUED_LABEL = re.compile(r"[^)\]:=]{0,24}[)\]][:=](?=[^/])")
 """The end of a label in brackets, right before a value: `code):k8#Vd`."""
 _CHOSEN_KEY = re.compile("key|schl|cl[éea]|chave|chiave|ключ|密|秘", re.IGNORECASE)
+_PART_OF_BOOK = re.compile(
+    r"(?:chapter|scene|part|act|psalm|verse|page|draft|vol|book|canto|sonnet|episode|track|version|kapitel|szene|teil|seite|chapitre|cap[ií]tulo)[-_. ]?[0-9]",
+    re.IGNORECASE,
+)
+_WITH = re.compile(r"\b(?:mit|avec|con|com|with|met)[ ][\"'“„«]?[ ]?\Z", re.IGNORECASE)
+_SET_TO = re.compile(r"\b(?:set|reset|changed|switched)[ ](?:[\w'’-]{1,20}[ ]){1,4}to[ ][\"'`“]?\Z")
+_TO_GET_IN = re.compile(
+    r"[\"'`”»]?[ ](?:to[ ]|in order to[ ]|um[ ]|pour[ ]|para[ ]|per[ ]|(?:when|where|if)[ ](?:it|the|you|they)[ ])?(?:[\w'’-]{1,16}[ ]){0,2}"
+)
 _GIVEN_IN_QUOTES = re.compile(
     r"(?:\b(?:with|mit|avec|con|com|met|type|enter|use|using)|用|输入)[ \t]{0,2}[\"'`“„«「]\Z",
     re.IGNORECASE,
@@ -259,6 +269,8 @@ def _password_on_line(candidate: MentionedValue) -> bool:
         return candidate.is_beside
     if level is not Oddity.UNMISTAKABLE and candidate.is_of_other_thing:
         return False
+    if level <= Oddity.ODD and _PART_OF_BOOK.match(candidate.value):
+        return False
     return (candidate.is_behind_colon and _is_announced(candidate)) or _is_stated(candidate)
 
 
@@ -270,12 +282,13 @@ def _is_stated(candidate: MentionedValue) -> bool:
         return _is_stated_number(candidate) or _is_joined(candidate)
     if level is Oddity.UNMISTAKABLE or candidate.is_void:
         return True
+    follows = _CLAUSE.fullmatch(candidate.passage.text, candidate.passage.end, candidate.start)
     if level is Oddity.NUMBERED:
-        follows = _CLAUSE.fullmatch(candidate.passage.text, candidate.passage.end, candidate.start)
         is_told = candidate.is_told or follows is not None or candidate.ends_short_clause
         return candidate.in_sentence and (is_told or candidate.is_alone_behind)
     return (
-        candidate.is_beside
+        (follows is not None and candidate.ends_clause and not _DIGIT.search(follows[0]))
+        or candidate.is_beside
         or candidate.is_given
         or (level is Oddity.UNSAYABLE and (candidate.in_sentence or candidate.is_glued))
     )
@@ -330,7 +343,7 @@ def _password_below(candidate: MentionedValue) -> bool:
         is_told = level is Oddity.NUMBERED and not candidate.passage.is_ascii
         return is_told and candidate.is_alone and candidate.is_next and candidate.passage.ends_line
     if candidate.is_alone and (candidate.is_next or is_heading):
-        return True
+        return not _PART_OF_BOOK.match(candidate.value)
     return is_heading and candidate.level is Oddity.UNSAYABLE and _is_last_cell(candidate)
 
 
@@ -348,6 +361,9 @@ def _is_paired(candidate: MentionedValue) -> bool:
 
 def _key_on_line(candidate: MentionedValue) -> bool:
     is_beside = candidate.is_beside
+    if candidate.is_behind_colon and is_beside and _TWO_GROUPS.match(candidate.value):
+        name = candidate.passage.text[candidate.passage.start : candidate.passage.end].lower()
+        return name.endswith(("码", "碼", "code", "serial", "voucher", "gutschein"))
     if candidate.is_behind_colon and _DIGIT_GROUPS.match(candidate.value):
         name = candidate.passage.text[candidate.passage.start : candidate.passage.end].lower()
         return name.startswith(_NAMES_OF_CODES)
@@ -358,6 +374,9 @@ def _key_on_line(candidate: MentionedValue) -> bool:
 
 
 def _key_below(candidate: MentionedValue) -> bool:
+    is_file = re.search(r"\.[A-Za-z]{2,4}\Z", candidate.value) is not None
+    if is_random(candidate.value, 12) and not is_file and is_answer(candidate):
+        return True
     is_listed = candidate.is_next or candidate.passage.is_heading
     is_row = candidate.is_alone or (candidate.ends_row and is_code_group(candidate.value))
     is_field = (
@@ -390,6 +409,7 @@ def _access_on_line(candidate: MentionedValue) -> bool:
     in_brackets = start - end <= LONGEST_JOINT and text[start - 1] in "(（"
     return (
         in_brackets
+        or _SET_TO.search(text, candidate.passage.line_start, start) is not None
         or _GIVEN_IN_QUOTES.search(text, max(end, start - LONGEST_GIVER), start) is not None
         or _PARTNER.search(text, max(end, start - LONGEST_BEFORE), start) is not None
     )
@@ -402,6 +422,8 @@ def _service_on_line(candidate: MentionedValue) -> bool:
     first = max(candidate.passage.end, start - LONGEST_BEFORE)
     is_lower = candidate.value.islower() and sum(map(str.isdigit, candidate.value)) > 1
     has_both = (has_sign(candidate.value) or is_lower) and candidate.level >= Oddity.ODD
+    if candidate.level >= Oddity.ODD and _SET_TO.search(text, candidate.passage.line_start, start):
+        return not _ISSUE.search(candidate.value)
     return (
         has_both
         and not _ISSUE.search(candidate.value)
@@ -411,9 +433,15 @@ def _service_on_line(candidate: MentionedValue) -> bool:
 
 def _opening_on_line(candidate: MentionedValue) -> bool:
     if candidate.level is Oddity.PLAIN:
-        return _is_stated_number(candidate)
+        is_number = candidate.value.isdigit() and len(candidate.value) >= SHORTEST_VALUE + 1
+        is_alone = candidate.is_alone_behind and not candidate.passage.is_ascii
+        return _is_stated_number(candidate) or (is_number and is_alone)
     if candidate.level is Oddity.UNMISTAKABLE:
         return True
+    if _PART_OF_BOOK.match(candidate.value):
+        return False
+    if candidate.level is Oddity.NUMBERED:
+        return candidate.is_beside and candidate.value.count("-") + candidate.value.count("_") > 1
     return candidate.level >= Oddity.ODD and candidate.is_given and candidate.in_sentence
 
 
@@ -492,14 +520,30 @@ def _before(passage: MentionPassage) -> Iterator[MatchSpan]:
             is_taken = _is_before_password(candidate)
         elif passage.kind is Mention.KEY:
             is_taken = is_code_group(candidate.value)
-        elif passage.kind is Mention.OPENING and _TO_ENTER.search(
-            text, max(0, candidate.start - LONGEST_GIVER), candidate.start
-        ):
+        elif _is_entered(candidate):
             is_taken = candidate.level >= Oddity.ODD and candidate.in_sentence
         else:
             is_taken = candidate.level >= Oddity.ODD and _with_user(candidate)
         if is_taken:
             yield candidate.span
+
+
+def _is_entered(candidate: MentionedValue) -> bool:
+    """Return whether it is said that a value before the word is typed in: “use X to get into …”."""
+    text, start, kind = candidate.passage.text, candidate.start, candidate.passage.kind
+    head = text[max(0, start - LONGEST_GIVER) : start]
+    if (
+        kind is Mention.ACCESS
+        and _WITH.search(head)
+        and text[candidate.end : candidate.passage.start].strip("\"'”» ") == ""
+    ):
+        return True
+    if not _TO_ENTER.search(head):
+        return False
+    if kind is Mention.OPENING:
+        return not text.startswith("to open", candidate.passage.start)
+    follows = _TO_GET_IN.fullmatch(text, candidate.end, candidate.passage.start)
+    return kind is Mention.ACCESS and follows is not None
 
 
 def _is_in_list(candidate: MentionedValue) -> bool:
@@ -538,7 +582,7 @@ def _rule(kind: Mention, names: tuple[str, ...], ending: str = "s?") -> Redactio
     return RedactionRule(
         "mentioned_secret",
         names,
-        rf"(?iu:(?:{pattern}){ending})(?![A-Za-z0-9_(\[=\"'/-]|\.\w)",
+        rf"(?iu:(?:{pattern}){ending})(?:(?<=[はをも])|(?![A-Za-z0-9_(\[=\"'/-]|\.\w))",
         _judge(kind),
         bounded=False,
         swallows=False,
@@ -577,7 +621,7 @@ _LABEL_IN_SENTENCE = re.compile(
 )
 _QUOTED_VALUE = re.compile(r"[\"“„«「『‘]([^\"“”„«»「」『』‘’\n]{3,60})[\"”“»」』’]")
 _VALUE_BEFORE_REMARK = re.compile(
-    r"(?:[:：=→是为為叫はがを는은을]|(?<![^\s\"'])(?:is|was|to|with|ist|lautet|est|c['’]est|es|è|é|to jest|это)(?=\s))[ \t\u3000]{0,2}"
+    r"(?:[:：=→是为為叫はがを는은을]|[ ][–—-](?=[ ])|(?<![^\s\"'])(?:is|was|to|with|ist|lautet|est|c['’]est|es|è|é|to jest|это)(?=\s))[ \t\u3000]{0,2}"
     r"(?P<value>[A-Za-z0-9\u00c0-\u024f\u0400-\u04ff][!-+\--:<-~\u00c0-\u024f\u0400-\u04ff]{2,39}(?: [A-Za-z0-9\u00c0-\u024f\u0400-\u04ff'’-]{1,20}){0,6})[ ]?[,，、(（.。;；–—-]{0,2}[ ]?\Z"
 )
 _VALUE_BEHIND_REMARK = re.compile(

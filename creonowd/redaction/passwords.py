@@ -21,16 +21,21 @@ from creonowd.redaction.secret_names import (
     strength_of,
 )
 from creonowd.redaction.shape import (
+    BLANK_VALUES,
+    COMMON_VALUES,
     FUNCTION_WORDS,
     SENTENCE_WORDS,
+    Oddity,
     has_digit_and_letter,
     has_sign,
+    is_common_phrase,
     is_common_value,
     is_latin,
     is_numbered_word,
     is_plain_value,
     is_stand_in,
     names_a_secret,
+    oddity,
     word_set,
 )
 
@@ -84,13 +89,17 @@ _COUNTS = re.compile(
 )
 _DOUBT = re.compile(r"[\"'”’」』]?[ ]?(?:吗|么|嗎|[?？]|か[？?。]|인가|이냐)")
 _LABEL_ALONE = re.compile(r"[\s#*>\-`\"'{\[(\w.,$]{0,60}\Z")
-_CALL = re.compile(r"[(]|\b(?:def|const|let|var|return|if|self)\b")
+_CALL = re.compile(
+    r"\w\(|\b(?:def|const|let|var|return|if|self|function|func|fn|lambda|constructor|init)\b"
+)
 _CONNECTION = re.compile(
-    r"[\"'](?:[^\"'\n]{0,80}[ ;])?(?:host|server|dbname|database|user|uid|data source)=[^\"'\n]{0,60}\Z",
+    r"(?:[\"']|;|\A[ \t]*)(?:[^\"'\n]{0,80}[ ;])?(?:host|server|dbname|database|user|uid|data source)=[^\"'\n]{0,60}\Z",
     re.IGNORECASE,
 )
 _NEXT_SETTING = re.compile(r";[A-Za-z][A-Za-z ]{1,24}=")
-_NEXT_FLAG = re.compile(r"[\"']?(?:[ \t]+-|[ \t]*(?:[\r\n]|\Z))")
+_NEXT_FLAG = re.compile(
+    r"[\"']?(?:[ \t]+(?:-|https?:|ftp:|ssh:|\.{0,2}/|[\w-]+\.[a-z]{2,4}(?:\s|\Z))|[ \t]*(?:[\r\n]|\Z))"
+)
 _PLAIN_WORD_BEFORE = re.compile(r"[a-z] \Z")
 _DASHES = frozenset("-–—")
 _DOTTED_VALUE = re.compile(
@@ -121,7 +130,7 @@ _OTHER_CELL = re.compile(r"[^\s|][ \t]*\|[^|\n]{0,40}\Z")
 _ENDS_LINE = re.compile(r"[ \t]*(?:[\r\n]|\Z)")
 _MEASURE = re.compile(r"[0-9]+(?:[.,/:][0-9]+){0,3}[A-Za-z%]{0,2}\Z")
 _CREDENTIALS = re.compile(
-    r"(?:login|log in|sign in|user(?:name)?|machine|account|as|default)[ \t:=]{1,3}"
+    r"(?:login|log in|sign in|user(?:name)?|machine|account|as|default|benutzer(?:name)?|konto|kundennummer|kunden-?nr\.?|customer(?: number| no\.?)?|identifiant|utilisateur|usuario|cuenta|utente|usuário|логин)[ \t:=]{1,3}"
     r"(?:with |as |name )?(?!and\b|your\b|the\b|with\b|a\b)[^\s,;]{1,64}[ \t,;/]+(?:and |with |the |your )*\Z",
     re.IGNORECASE,
 )
@@ -133,6 +142,7 @@ _QUALIFIERS = (
         " dialog screen page book hashing encryption validation managers tips advice expired again"
     )
 )
+_VERBS = word_set("is was ist lautet est es è é")
 _ASKING = word_set(
     "ask pedir demander demandez fragen frag chiedere vragen vraag спросить come como"
 )
@@ -140,6 +150,40 @@ _WORDS_OF_ADVICE = word_set(
     "see ask must should can could will would please enter choose pick use used set get try send sent page at least than is are was i you"
     " from contact call until changed expires valid since"
 )
+_NAMES_USER = re.compile(
+    r"\b(?:user(?:[ -]?name)?|login|account|e?-?mail|id|benutzer|konto|usuario|utente|utilisateur)\b[ ]?(?:[:=–—-][ ]?|is )?[\w.@+-]{2,}",
+    re.IGNORECASE,
+)
+_NAME_OF_SETTING = re.compile(r"[ \t]{0,12}[\w.-]{0,40}\Z")
+_SETTING = re.compile(r"[\w.-]{2,40}=")
+_USER_SETTING = re.compile(
+    r"[ \t-]{0,12}(?:user|user_?name|login|account)[ ]?[:=][ ]", re.IGNORECASE
+)
+_SHORT_NAMES = frozenset(("pw", "pwd", "psk"))
+_NO_WORDS_BEHIND_SHORT_NAMES = FUNCTION_WORDS | NO_SECRET_WORDS | COMMON_VALUES | BLANK_VALUES
+_FAMOUS = frozenset(
+    (
+        "letmein",
+        "qwerty",
+        "qwertz",
+        "azerty",
+        "asdf",
+        "asdfgh",
+        "qwertyuiop",
+        "iloveyou",
+        "passw0rd",
+        "trustme",
+        "opensesame",
+    )
+)
+"""Passwords that half the world has, and that are no words."""
+_DASH_IN_ROW = re.compile(r"\w[ ][-–—][ ]")
+_ADDRESS_BEFORE = re.compile(r"https?://[^\s]{4,120}[,;]? (?:\w{1,12} )?\Z")
+_AS_CODE = re.compile(
+    r" as (?:the |your |my |our |a )?(?:[a-z-]{2,9} )?(?:pin|code|passcode)\b", re.IGNORECASE
+)
+_VERBS_OF_ENTERING = frozenset(("type", "dial", "punch", "used", "picked"))
+"""Verbs before what must be odd to be a password; behind the others any word may be one."""
 _VERBS_OF_USE = frozenset(
     [
         "use",
@@ -185,29 +229,34 @@ def _english(match: "re.Match[str]") -> Sequence[MatchSpan]:
         return NOTHING
     if match["from"] is not None:
         return _change(_FROM_TO.match(text, match.end("name")))
-    if match["qualifier"] and not _QUALIFIERS.isdisjoint(match["qualifier"].lower().split()):
+    qualifier = (match["qualifier"] or "").lower().split()
+    if not _QUALIFIERS.isdisjoint(qualifier) and not _VERBS.issuperset(qualifier):
         return NOTHING
     kind, value, (first, last) = _value_of(match)
     if password_of_pair(head, text, first):
         return NOTHING
     if match["assign"] is not None:
-        sure = _is_compound(whole_name) or not name.lower().startswith("secret")
-        if name.lower() == "pass" == whole_name.lower():
-            is_place = value.istitle() and value.isalpha() and text.startswith(", ", last)
-            sure = not (is_place or _PLAIN_WORD_BEFORE.search(head) or _MEASURE.match(value))
-        taken = sure and _is_assigned(match, kind, value, head)
-        if (
-            sure
-            and not taken
-            and kind == "bare"
-            and (end := _end_of_phrase(match, value, last, head))
-        ):
-            taken, last = True, end
+        may_go_on = _is_sure_name(whole_name, head, text, (first, last))
+        taken = may_go_on and _is_assigned(match, kind, value, head)
     elif match["prose"] is not None:
-        taken = _is_stated(match, value, last)
+        may_go_on, taken = False, _is_stated(match, value, last)
     else:
+        may_go_on = not _DASHES.isdisjoint(text[match.end("name") : first])
         taken = _stands_apart(match, kind, value, head)
+    if may_go_on and not taken and kind == "bare":
+        end = _end_of_phrase(match, value, last, head)
+        taken, last = end > 0, end
     return ((first, last),) if taken else NOTHING
+
+
+def _is_sure_name(name: str, head: str, text: str, span: MatchSpan) -> bool:
+    """Return whether what stands behind the sign is a value of this name: `pass` is also a place."""
+    if name.lower() == "pass":
+        value = text[slice(*span)]
+        is_place = value.istitle() and value.isalpha() and text.startswith(", ", span[1])
+        return not (is_place or _PLAIN_WORD_BEFORE.search(head) or _MEASURE.match(value))
+    own = name[len(_name_before(head)) :].lower()
+    return _is_compound(name) or not own.startswith("secret")
 
 
 def _may_name_value(match: "re.Match[str]", head: str) -> bool:
@@ -262,6 +311,7 @@ def _is_behind_colon(match: "re.Match[str]", kind: str, value: str, head: str) -
         return False
     if kind == "quoted":
         named_phrase = any(part in match["name"].lower() for part in ("phrase", "psk"))
+        named_phrase = named_phrase or head.rstrip().endswith(("{", "({"))
         return _is_quoted_value(value, phrase=named_phrase)
     text, last = match.string, match.start(kind) + len(value)
     if value.strip("#*").isdigit():
@@ -272,7 +322,8 @@ def _is_behind_colon(match: "re.Match[str]", kind: str, value: str, head: str) -
     is_chain = head.endswith("_") and value.count("-") >= WORDS_OF_A_CHAIN - 1
     if (has_sign(value) and len(value) >= 6) or (match["assign"] == "=" and is_chain and is_alone):
         return True
-    is_word = not match["qualifier"] and _is_word(text, value, last, head)
+    qualifier = (match["qualifier"] or "").lower().split()
+    is_word = _VERBS.issuperset(qualifier) and _is_word(text, value, last, head)
     return is_alone and (has_digit_and_letter(value) or is_word)
 
 
@@ -280,9 +331,12 @@ def _is_word(text: str, value: str, last: int, head: str) -> bool:
     """Return whether a word is no part of code or of a sentence."""
     if (_CALL.search(head) and not _CONNECTION.search(head)) or names_a_secret(value):
         return False
-    if text[last : last + 1] in {";", "("} and not _NEXT_SETTING.match(text, last):
+    ends_setting = _NEXT_SETTING.match(text, last) or _CONNECTION.search(head)
+    if text[last : last + 1] in {";", "("} and not ends_setting:
         return False
     words = re.split("[-_.]", value.lower())
+    if len(words) >= WORDS_OF_A_CHAIN - 1 and "-" in value:
+        words = [words[0], words[-1]]
     return FUNCTION_WORDS.isdisjoint(words) and words[0] not in _ASKING
 
 
@@ -312,11 +366,30 @@ def _end_of_phrase(match: "re.Match[str]", value: str, last: int, head: str) -> 
         words.pop()
     sentence = _WORDS_OF_ADVICE if is_long else SENTENCE_WORDS
     named = words[:1] if is_long else words
-    if words[0] in _ASKING or not sentence.isdisjoint(words) or any(map(is_common_value, named)):
+    if words[0] in _ASKING or not sentence.isdisjoint(words):
+        return 0
+    is_common = any(map(is_common_value, named))
+    if is_common and (is_common_phrase(words) or not FUNCTION_WORDS.isdisjoint(words)):
         return 0
     fewest = 2 if match["name"].lower() in {"passphrase", "psk"} and numbered else 3
+    if match["assign"] and _is_among_settings(match, head):
+        fewest = 2
     is_phrase = len(words) >= fewest
     return more.end(1) if is_phrase else 0
+
+
+def _is_among_settings(match: "re.Match[str]", head: str) -> bool:
+    """Return whether a setting of a file stands above or below it, of a user or with the same joint."""
+    text, joint = match.string, (match["assign"] or "").strip()
+    if joint not in {":", "="} or not _NAME_OF_SETTING.match(head):
+        return False
+    line = text.rfind("\n", max(0, match.start() - LONGEST_LINE_HEAD), match.start()) + 1
+    above = text[max(0, line - LONGEST_LINE_HEAD) : max(0, line - 1)].rpartition("\n")[2]
+    end = text.find("\n", match.end(), match.end() + LONGEST_LINE_HEAD)
+    below = text[end + 1 : end + LONGEST_LINE_HEAD].partition("\n")[0] if end >= 0 else ""
+    if joint == "=" and match["assign"] == "=":
+        return any(map(_SETTING.match, (above, below)))
+    return any(map(_USER_SETTING.match, (above, below)))
 
 
 def _is_stated(match: "re.Match[str]", value: str, last: int) -> bool:
@@ -326,7 +399,7 @@ def _is_stated(match: "re.Match[str]", value: str, last: int) -> bool:
         return False
     if value.isdigit():
         return 4 <= len(value) <= 12 and not _COUNTS.match(match.string, last)
-    if _CHAIN.match(value) and not names_a_secret(value):
+    if (_CHAIN.match(value) and not names_a_secret(value)) or value.lower() in _FAMOUS:
         return True
     words = value.split()
     if len(words) >= 4 and match["quoted"] is not None:
@@ -365,6 +438,11 @@ def _is_dotted(value: str) -> bool:
 def _stands_for_value(match: "re.Match[str]", kind: str, value: str, head: str) -> bool:
     """Take any word behind `set PASSWORD`, `requirepass`, `--password`, a user's name or a dash."""
     last = match.start(kind) + len(value)
+    is_line_end = _ENDS_LINE.match(match.string, last) is not None
+    behind = match.end() if kind == "quoted" else last
+    is_line = not head.strip("-*•> \t") and _ENDS_LINE.match(match.string, behind) is not None
+    if match["name"].lower() in _SHORT_NAMES and is_line:
+        return value.isalpha() and value.lower() not in _NO_WORDS_BEHIND_SHORT_NAMES
     if _SETS_VARIABLE.search(head) and match["name"].isupper():
         return _ENDS_LINE.match(match.string, last) is not None
     if head.lower().endswith("require"):
@@ -372,14 +450,29 @@ def _stands_for_value(match: "re.Match[str]", kind: str, value: str, head: str) 
     if _is_flag(head):
         return _NEXT_FLAG.match(match.string, last) is not None
     beside_user = _CREDENTIALS.search(head.rstrip(", ") + " ") is not None
+    beside_user = beside_user or (_ADDRESS_BEFORE.search(head) is not None and is_line_end)
     between = match.string[match.end("name") : match.start(kind)]
-    if not _DASHES.isdisjoint(between) and _LABEL_ALONE.match(head):
-        beside_user = _ENDS_LINE.match(match.string, last) is not None
+    if not _DASHES.isdisjoint(between):
+        if _LABEL_ALONE.match(head) and not _DASH_IN_ROW.search(head):
+            beside_user = _ENDS_LINE.match(match.string, last) is not None
+        beside_user = beside_user or _is_beside_named_user(match.string, head, last)
     return (
-        (beside_user or (kind == "quoted" and (match["name"].isupper() or head.endswith("_"))))
+        (
+            beside_user
+            or (kind == "quoted" and (match["name"].isupper() or head.endswith(("_", " :", "{:"))))
+        )
         and value.lower() not in FUNCTION_WORDS
         and _ENDS.match(match.string, match.end() if kind == "quoted" else last) is not None
     )
+
+
+def _is_beside_named_user(text: str, head: str, last: int) -> bool:
+    """Return whether the clause before or behind names a user: `(username bo) — password - walnut, …`."""
+    line = text.find("\n", last, last + LONGEST_LINE_HEAD)
+    behind = text[last : last + LONGEST_LINE_HEAD if line < 0 else line]
+    is_first = _LABEL_ALONE.match(head) is not None
+    is_clause = is_first or head.rstrip().endswith((",", ";", "(", "–", "—", "|", "/"))
+    return is_clause and _NAMES_USER.search(behind if is_first else head) is not None
 
 
 def _is_flag(head: str) -> bool:
@@ -417,13 +510,16 @@ def _use_as(match: "re.Match[str]") -> Sequence[MatchSpan]:
     is_english = text[end : end + 4].lower() == " as "
     if is_english:
         word = before[len(before.rstrip(_LETTERS)) :].lower()
-        is_used = word in _VERBS_OF_USE
+        is_chosen = word in _VERBS_OF_USE
+        is_used = is_chosen or word in _VERBS_OF_ENTERING
     else:
-        is_used = before[-1:] in _HAN_VERBS_OF_USE
+        is_used = is_chosen = before[-1:] in _HAN_VERBS_OF_USE
     if not is_used or not 4 <= len(value) <= 64:
         return NOTHING
     is_sure = has_digit_and_letter(value) or has_sign(value)
-    if not is_sure:
+    if _AS_CODE.match(text, end):
+        is_sure = is_sure or (_CODE_NUMBER.match(value) is not None and not _YEAR.match(value))
+    elif not is_sure and is_chosen:
         is_sure = len(value) >= 6 and value.islower() and value not in FUNCTION_WORDS
     if not is_sure or not is_plain_value(value) or names_a_secret(value):
         return NOTHING
@@ -510,7 +606,7 @@ _AS_PASSWORD = tuple(
         "master ",
         "shared ",
     )
-    for name in ("password", "passphrase", "passcode")
+    for name in ("password", "passphrase", "passcode", "pin", "code")
 )
 _AS_HAN_PASSWORD = tuple(
     f"{how}{which}{name}"
@@ -528,12 +624,17 @@ _ENGLISH_NAME = (
 
 def _beside_user(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take the second of `user / value`, if it cannot be a word or stands behind `user/password:`."""
-    value = trim_bare(match[1], in_query=False).rstrip("!?,;")
+    return _plain_beside_user(match, 1)
+
+
+def _plain_beside_user(match: "re.Match[str]", group: int | str) -> Sequence[MatchSpan]:
+    value = trim_bare(match[group], in_query=False).rstrip("!?,;")
     if not is_plain_value(value) or value[0] in "/\\" or len(value) < 3:
         return NOTHING
     named = match[0][0] == "/" and not is_common_value(value)
     is_sure = named or has_digit_and_letter(value) or (has_sign(value) and len(value) >= 6)
-    return ((match.start(1), match.start(1) + len(value)),) if is_sure else NOTHING
+    start = match.start(group)
+    return ((start, start + len(value)),) if is_sure else NOTHING
 
 
 def _after_user(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -542,6 +643,34 @@ def _after_user(match: "re.Match[str]") -> Sequence[MatchSpan]:
     if _USER_BEFORE.search(match.string, first, match.start()) is None:
         return NOTHING
     return _beside_user(match)
+
+
+def _behind_slash(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take X of `Reedsy: bob / X`, if it can only be a password."""
+    text, start = match.string, match.start()
+    value = match[1].rstrip(".,;)")
+    is_pair = _NAME_BEFORE_SLASH.search(text, max(0, start - LONGEST_LINE_HEAD), start) is not None
+    is_odd = oddity(value) is Oddity.UNMISTAKABLE and _SIGN_OF_PASSWORD.search(value) is not None
+    is_taken = is_pair and is_odd and is_plain_value(value)
+    return ((match.start(1), match.start(1) + len(value)),) if is_taken else NOTHING
+
+
+def _behind_admin(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take X of `admin / X`; behind an arrow or a bar it must not be the name of a page."""
+    is_page = "/" not in match["sign"] and _SIGN_OF_PASSWORD.search(match["value"]) is None
+    if is_page and not _DIGIT_INSIDE.search(match["value"]):
+        return NOTHING
+    return _plain_beside_user(match, "value")
+
+
+def _listed_beside_user(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take X of `host a, user b, secret X`, if it is more than a word."""
+    first = max(0, match.start() - LONGEST_LINE_HEAD)
+    if _NAMED_USER_BEFORE.search(match.string, first, match.start()) is None:
+        return NOTHING
+    value = match[1].rstrip(".,;:!?)")
+    is_taken = oddity(value) >= Oddity.NUMBERED and is_plain_value(value)
+    return ((match.start(1), match.start(1) + len(value)),) if is_taken else NOTHING
 
 
 def _before_names(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -554,6 +683,13 @@ def _before_names(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 
 _USER_BEFORE = re.compile(r"(?<![\w/])u(?:ser|n)?[:=][ ]?[\w.@+-]{1,64}\s{0,12}\Z", re.IGNORECASE)
+_SIGN_OF_PASSWORD = re.compile(r"\w[!@#$%^*?~]\w")
+_DIGIT_INSIDE = re.compile(r"[A-Za-z][0-9]+[A-Za-z]")
+_NAME_BEFORE_SLASH = re.compile(r"[:：–—=] ?[\w.@+-]{2,40}\Z")
+_NAMED_USER_BEFORE = re.compile(
+    r"(?:user(?:name)?|login|account|benutzer|konto|usuario|cuenta|utilisateur|compte|id)[ :=]{1,2}[\w.@+-]{1,64}[^\n.]{0,24}\Z",
+    re.IGNORECASE,
+)
 _PAIR_BEFORE = re.compile(r"(?<![\w/])[\w.@+-]{1,64}[ ]?[/:][ ]?([!-~]{4,64})[ \t]{0,4}[(（]\Z")
 
 
@@ -590,7 +726,7 @@ _PASSWORD_RULES = (
     RedactionRule(
         "labelled_password",
         ("密码", "密碼", "口令", "パスワード", "비밀번호"),
-        r"(?:密[码碼]|口令|パスワード|비밀번호)[:：][ ]?((?u:[^\W\d_A-Za-z]){2,12}[0-9]{3,8})(?=[\s，。；、]|\Z)",
+        r"(?:(?:(?<=解压)|(?<=压缩包)|(?<=壓縮檔)|(?<=文档)|(?<=后台)|(?<=[登开][录机]))密[码碼][是为]|(?:密[码碼]|口令|パスワード|비밀번호)[:：])[ ]?((?u:[^\W\d_A-Za-z]){2,12}[0-9]{2,8})(?=[\s，。；、]|\Z)",
         _han_and_number,
         bounded=False,
         names=True,
@@ -619,6 +755,10 @@ _PASSWORD_RULES = (
             "creds：",
             "credentials:",
             "credentials：",
+            "credentials are ",
+            "creds are ",
+            "logins are ",
+            "login is ",
             "login:",
             "login：",
             "auth=",
@@ -633,7 +773,7 @@ _PASSWORD_RULES = (
             "/口令：",
             "/口令:",
         ),
-        r"(?iu:[^\n:：=]{2,24}?)[:：=][ \t]{0,4}[\w.@+-]{1,64}[ \t]?[:/／][ \t]?([!-~]{3,64}+)",
+        r"(?iu:[^\n:：=]{2,24}?(?:[:：=]| are(?= )| is(?= )))[ \t]{0,4}[\w.@+-]{1,64}[ \t]?[:/／][ \t]?([!-~]{3,64}+)",
         _beside_user,
         bounded=False,
     ),
@@ -682,9 +822,36 @@ _PASSWORD_RULES = (
     ),
     RedactionRule(
         "credential_pair",
-        ("admin / ", "root / ", "administrator / ", "admin/", "root/"),
-        r"(?i)(?:admin|root|administrator)[ ]?/[ ]?([!-.0-~]{5,64}+)(?=[\s，。；、]|\Z)",
-        _beside_user,
+        (
+            ", secret ",
+            ", token ",
+            ", key ",
+            ", and secret ",
+            " and secret ",
+            ", schlüssel ",
+            ", clave ",
+            ", clé ",
+        ),
+        r"(?iu:,? (?:and )?(?:secret|token|key|schlüssel|clave|clé)) ([!-~]{5,64}+)",
+        _listed_beside_user,
+        bounded=False,
+    ),
+    RedactionRule(
+        "credential_pair",
+        tuple(
+            f"{user}{sign}"
+            for user in ("admin", "root", "administrator")
+            for sign in (" / ", "/", " → ", " -> ", " | ")
+        ),
+        r"(?i)(?:admin|root|administrator)(?P<sign>[ ]?/[ ]?| (?:→|->|\|) )(?P<value>[!-.0-~]{5,64}+)(?=[\s，。；、]|\Z)",
+        _behind_admin,
+    ),
+    RedactionRule(
+        "credential_pair",
+        (" / ",),
+        r" / ([!-.0-~]{8,64}+)(?=[.,;)]?[ \t]*(?:[\r\n(（]|\Z))",
+        _behind_slash,
+        bounded=False,
     ),
     RedactionRule(
         "credential_pair",

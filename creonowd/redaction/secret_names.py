@@ -62,7 +62,7 @@ MENTIONS_OF_KEYS = (
 
 MENTIONS_OF_ACCESS = (
     "光猫", "超密", "telecomadmin", "超级管理员", "share login", "portal", "ftp", "ftps", "zugang", "accès", "log on", "basic auth", "sudo asks", "guest network", "get into", "gets you in", "lets you in", "let me in", "hotspot", "netflix", "spotify", "disney+", "prime video", "streaming", "abonnement", "suscripción",
-    "login", "log in", "log-in", "logging in", "logged in", "signing in", "sign in", "sign-in", "credential", "creds", "protected", "encrypted", "zugangsdaten",
+    "kommst du", "kommt man", "kommen sie", "reinkommen", "komme ich", "tu entres", "on entre", "vous entrez", "entras", "se entra", "si entra", "entra-se", "where it asks", "when it asks", "when asked", "when prompted", "at the prompt", "login", "log in", "log-in", "logging in", "logged in", "signing in", "sign in", "sign-in", "credential", "creds", "protected", "encrypted", "zugangsdaten",
     "anmeldung", "anmelden", "einloggen", "geschützt", "verschlüsselt", "identifiant", "connexion", "protégé", "chiffré",
     "acceso", "accesso", "acesso", "protegid", "cifrad", "protett", "inloggen", "вход", "доступ", "登录", "登錄", "登陆", "登入",
     "账密", "会员", "connecte", "connecte-toi", "connectez", "connectez-vous", "connecter", "melde dich", "inicia sesión", "iniciar sesión", "entra con", "entrar con", "accedi con", "entre com", "zaloguj", "войди", "войти", "logga in", "log ind", "加密", "ログイン", "로그인", "접속",
@@ -77,7 +77,7 @@ MENTIONS_OF_SERVICES = (
 """Services and devices beside which only what cannot be a word is a password."""
 
 MENTIONS_OF_OPENING = (
-    "打不开", "开不了", "加了锁", "上了锁", "wake it with", "wakes with", "log on with", "unlock", "unzip", "decrypt", "opens with", "open it with", "get in with", "gets in with", "entsperr", "öffnen mit",
+    "to open the", "to open it", "打不开", "开不了", "加了锁", "上了锁", "wake it with", "wakes with", "log on with", "unlock", "unzip", "decrypt", "opens with", "open it with", "get in with", "gets in with", "entsperr", "öffnen mit",
     "öffnet mit", "entpack", "déverrouill", "ouvre avec", "ouvrir avec", "s'ouvre", "desbloque", "se abre", "sblocc",
     "si apre", "разблок", "解压", "解壓", "解锁", "解鎖", "解开", "解開", "开锁", "開鎖", "解凍", "解錠", "ロック解除", "开机", "開機", "锁屏", "鎖屏", "屏保", "잠금", "압축",
 )  # fmt: skip
