@@ -661,6 +661,7 @@ _STATEMENT_RULES = (
                 "logins",
                 "credentials",
                 "passwords",
+                "secrets",
                 "accounts",
             )
             for end in ("\n", "\r")

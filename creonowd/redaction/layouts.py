@@ -153,7 +153,7 @@ _OTHER_LINE = re.compile(
 _CHAIN = re.compile(r"[a-z]{2,}(?:([-._])[a-z]{2,})(?:\1[a-z]{2,}){1,7}\Z")
 _INDENT = re.compile(r"[ \t]*(?:- )?")
 _VALUE_FIELD = re.compile(
-    r"(?<![\w.-])[\"']?(?P<name>(?i:default|value|parametervalue|secretstring))[\"']?[ \t]{0,24}(?:=>|[:=])[ \t]{0,8}"
+    r"(?<![\w.-])[\"']?(?P<name>(?i:default(?:_?value)?|value|parametervalue|secretstring))[\"']?[ \t]{0,24}(?:=>|[:=])[ \t]{0,8}"
     r"(?:(?P<quote>[\"'])(?P<quoted>[^\"'\n]{3,128})(?P=quote)|(?P<bare>[^\s\"'{}\[\],;]{3,128})(?=[,;]?[ \t]*(?:[\r\n}#]|\Z)))"
 )
 _NO_PHRASE_BELOW = FUNCTION_WORDS - word_set(

@@ -177,6 +177,8 @@ _FAMOUS = frozenset(
     )
 )
 """Passwords that half the world has, and that are no words."""
+_PARTS_OF_SPEECH = word_set("noun verb word term substantiv nomen wort nom mot sustantivo palabra")
+_SHORT_REMARK = re.compile(r",(?: (?u:[\w'’]{1,16})){1,4}[.!]?[ \t]*(?:[\r\n]|\Z)")
 _DASH_IN_ROW = re.compile(r"\w[ ][-–—][ ]")
 _ADDRESS_BEFORE = re.compile(r"https?://[^\s]{4,120}[,;]? (?:\w{1,12} )?\Z")
 _AS_CODE = re.compile(
@@ -241,7 +243,8 @@ def _english(match: "re.Match[str]") -> Sequence[MatchSpan]:
     elif match["prose"] is not None:
         may_go_on, taken = False, _is_stated(match, value, last)
     else:
-        may_go_on = not _DASHES.isdisjoint(text[match.end("name") : first])
+        has_dash = not _DASHES.isdisjoint(text[match.end("name") : first])
+        may_go_on = has_dash and not text.startswith(",", last)
         taken = _stands_apart(match, kind, value, head)
     if may_go_on and not taken and kind == "bare":
         end = _end_of_phrase(match, value, last, head)
@@ -455,7 +458,12 @@ def _stands_for_value(match: "re.Match[str]", kind: str, value: str, head: str) 
     if not _DASHES.isdisjoint(between):
         if _LABEL_ALONE.match(head) and not _DASH_IN_ROW.search(head):
             beside_user = _ENDS_LINE.match(match.string, last) is not None
-        beside_user = beside_user or _is_beside_named_user(match.string, head, last)
+        is_other = (
+            value.lower() in _NO_WORDS_BEHIND_SHORT_NAMES or value.lower() in _PARTS_OF_SPEECH
+        )
+        beside_user = beside_user or (
+            not is_other and _is_beside_named_user(match.string, head, last)
+        )
     return (
         (
             beside_user
@@ -467,10 +475,12 @@ def _stands_for_value(match: "re.Match[str]", kind: str, value: str, head: str) 
 
 
 def _is_beside_named_user(text: str, head: str, last: int) -> bool:
-    """Return whether the clause before or behind names a user: `(username bo) — password - walnut, …`."""
+    """Return whether the clause before or behind names a user, or a remark ends the line: `pw – walnut, no caps`."""
     line = text.find("\n", last, last + LONGEST_LINE_HEAD)
     behind = text[last : last + LONGEST_LINE_HEAD if line < 0 else line]
     is_first = _LABEL_ALONE.match(head) is not None
+    if is_first and _SHORT_REMARK.match(text, last) and not _DASH_IN_ROW.search(head):
+        return True
     is_clause = is_first or head.rstrip().endswith((",", ";", "(", "–", "—", "|", "/"))
     return is_clause and _NAMES_USER.search(behind if is_first else head) is not None
 
