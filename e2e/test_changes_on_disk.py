@@ -281,10 +281,10 @@ class Disk:
         """Put a link in the place of a file, change what it leads to, and put the file back."""
         place = self.root / ".creonow/settings/world.md"
         place.unlink(missing_ok=True)
-        self.put(".creonow/settings/.hidden/target.md", text := self.new())
-        place.symlink_to(".hidden/target.md")
+        self.put(".creonow/settings/world.draft", text := self.new())
+        place.symlink_to("world.draft")
         assert text in self.pair.ask()["prompt"]
-        self.put(".creonow/settings/.hidden/target.md", text := self.new())
+        self.put(".creonow/settings/world.draft", text := self.new())
         assert text in self.pair.ask()["prompt"]
         place.unlink()
         return self.write()

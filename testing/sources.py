@@ -10,7 +10,7 @@ import anyio
 
 from creonowd.context.fragment import Caution, Fragment, Layer, Place, caution
 from creonowd.context.plan import Need
-from creonowd.context.source import Source, SourceQuery, SourceResult
+from creonowd.context.source import PendingResult, Source, SourceQuery, SourceResult
 from creonowd.errors import WarningCode
 
 _UNAVAILABLE = caution(WarningCode.SOURCE_UNAVAILABLE)
@@ -39,8 +39,11 @@ class InMemorySource(Source):
         self.hangs = False
         self.queries: list[SourceQuery] = []
 
-    async def fetch(self, ask: SourceQuery) -> SourceResult:
-        """Return the fragments, or fail or hang as set."""
+    def fetch(self, ask: SourceQuery) -> SourceResult | PendingResult:
+        """Return the fragments, or fail or hang as set, once it is waited for."""
+        return self._answer(ask)
+
+    async def _answer(self, ask: SourceQuery) -> SourceResult:
         self.queries.append(ask)
         if self.hangs:
             await anyio.sleep_forever()
