@@ -2,15 +2,18 @@
 
 Decode the request; search the same postings with numpy for all that a prompt is made of: with the
 text before the cursor, at the steps before it, without regard to the author's place, and with each
-sentence that may allude to something; cut the window around the cursor; redact and count what was
-never redacted and counted before; join, hash, and encode a reply in which all that does not change
-is encoded already. What was asked before is not searched again, and the same request has the same
-bytes. Nothing is checked, ranked, fitted, explained or logged, and no file is looked at twice.
+sentence that may allude to something; look near the cursor for the names whose cards a prompt then
+has; cut the window around the cursor; redact and count what was never redacted and counted before;
+join, hash, also up to the places in the window at which a reply says that it can be cut, and encode
+a reply in which all that does not change is encoded already. What was asked before is not searched
+again, and the same request has the same bytes. Nothing is checked, ranked, fitted, explained or
+logged, and no file is looked at twice.
 
 The arguments are the socket, the index, the project's folder and a reply of the daemon. The table
 of the tokenizer is loaded at once; numpy, the index and the project's files with the first request.
 """
 
+import re
 import selectors
 import socket
 import sys
@@ -22,6 +25,7 @@ import msgspec
 
 from creonowd.context.candidates import TrimEvidence, encode_part
 from creonowd.context.fragment import STABLE, Action, Layer, Reason, Rule
+from creonowd.context.names import Mentions
 from creonowd.context.plan import LONGEST_QUERY, last_sentences, query_ends
 from creonowd.redaction import Redactor
 from creonowd.retrieval.passages import Database, stored_texts
@@ -33,7 +37,10 @@ RECEIVED_AT_ONCE = 1 << 20
 SEARCHED, SHOWN = 64, 8
 STEP = 750
 BEFORE, AFTER = 3000, 1000
+NAMES_STEP, NAMES_BEFORE, NAMES_AFTER = 2000, 4000, 1000
+POINTS = 4
 ENCODED = {"prompt", "systemPrompt", "userContent", "trimEvidence"}
+CARD_NAME = re.compile("^name: (.+)$", re.MULTILINE)
 
 
 class LeastAssembly:
@@ -48,6 +55,7 @@ class LeastAssembly:
         self._found: dict[object, list[int]] = {}
         self._redactor = Redactor()
         self._passages: dict[int, str] = {}
+        self._mentions, self._cards = Mentions(), dict[str, str]()
         self._is_loaded = False
 
     def answer(self, line: bytes) -> bytes:
@@ -77,6 +85,8 @@ class LeastAssembly:
         self._redactor.are_clean(texts)
         for text in texts:
             self._tokens(text)
+            if (name := CARD_NAME.search(text)) is not None:
+                self._cards[name[1]] = text
         result = msgspec.json.decode(self._reply.read_bytes())["result"]
         stable = [piece for piece in result["trimEvidence"] if piece["layer"] in STABLE]
         self._system = encode_part(result["systemPrompt"], [])
@@ -90,9 +100,11 @@ class LeastAssembly:
         end = cursor // STEP * STEP
         found = self._search_all(params["documentId"], text, ends, cursor)
         passages = self._passage_texts(found[:SHOWN])
-        window = f"{text[max(0, end - BEFORE) : cursor]}\n{text[cursor : cursor + AFTER]}\n"
-        user = "".join([*passages, window])
-        tokens = sum(map(self._tokens, [*passages, window]))
+        before = text[max(0, end - BEFORE) : cursor]
+        window = f"{before}\n{text[cursor : cursor + AFTER]}\n"
+        retrieved = [*passages, *self._named_cards(text, cursor)]
+        user = "".join([*retrieved, window])
+        tokens = sum(map(self._tokens, [*retrieved, window]))
         evidence = [
             TrimEvidence(
                 layer=Layer.RETRIEVED,
@@ -108,18 +120,40 @@ class LeastAssembly:
             for row in found
         ]
         hasher = self._system_hash.copy()
-        hasher.update(user.encode())
+        points = self._hash(hasher, user, len(user) - len(window) + len(before))
         new, system = encode_part(user, evidence), self._system.text
         pieces = (self._stable_evidence, new.evidence)
         changed = {
             "tokenCount": tokens,
             "promptHash": hasher.hexdigest(),
+            "cacheBreakPoints": points,
             "prompt": msgspec.Raw(b'"%b%b"' % (system, new.text)),
             "systemPrompt": msgspec.Raw(b'"%b"' % system),
             "userContent": msgspec.Raw(b'"%b"' % new.text),
             "trimEvidence": msgspec.Raw(b"[%b]" % b",".join(filter(None, pieces))),
         }
         return msgspec.json.encode(self._rest | changed)
+
+    def _named_cards(self, text: str, cursor: int) -> list[str]:
+        """Return the cards of those who are named near the cursor."""
+        start = max(0, cursor // NAMES_STEP * NAMES_STEP - NAMES_BEFORE)
+        found = self._mentions.find(self._cards, text[start : cursor + NAMES_AFTER])
+        return [self._cards[name] for name in sorted(found)]
+
+    def _hash(self, hasher: Any, user: str, cursor: int) -> list[dict[str, Any]]:
+        """Hash a text, and return the hashes at the last paragraphs before the cursor."""
+        ends, end = list[int](), cursor
+        while len(ends) < POINTS and (end := user.rfind("\n", 0, end)) > 0:
+            ends.append(end)
+        points: list[dict[str, Any]] = []
+        start = size = 0
+        for end in reversed(ends):
+            data = user[start:end].encode()
+            hasher.update(data)
+            start, size = end, size + len(data)
+            points.append({"after": "window", "hash": hasher.hexdigest(), "bytes": size})
+        hasher.update(user[start:].encode())
+        return points
 
     def _search_all(
         self, document: str, text: str, ends: tuple[int, ...], cursor: int
