@@ -439,7 +439,7 @@ def last_sentences(text: str, end: int, cursor: int) -> LastSentences:
     first_part = _whole_sentences.get(
         (read, start, end, start), lambda: _sentences_in(read, start, end, start)
     )
-    # The same up to a place that moves in steps: to look for all after each letter took 20 µs.
+    # The same up to a place that moves in steps: to look for all after each letter took 15 µs a page.
     settled = end + (len(before) - end) // SETTLED_STEP * SETTLED_STEP
     stop = _SENTENCE_TAIL.match(before, settled)
     stretch = before if stop is None else before[: stop.end()]
@@ -448,8 +448,11 @@ def last_sentences(text: str, end: int, cursor: int) -> LastSentences:
         lambda: _sentences_in(stretch, end, settled, first_part.end),
     )
     rest = _sentences_in(before, settled, len(before), second_part.end)
-    known, added = first_part.sentences, (*second_part.sentences, *rest.sentences)
-    return LastSentences(known, tuple([one for one in dict.fromkeys(added) if one not in known]))
+    added = dict.fromkeys((*second_part.sentences, *rest.sentences))
+    # A set: to compare a hundred sentences with each of sixty took 80 µs.
+    known = frozenset(first_part.sentences)
+    new = tuple([sentence for sentence in added if sentence not in known])
+    return LastSentences(first_part.sentences, new)
 
 
 def _sentences_in(text: str, start: int, end: int, begin: int) -> WholeSentences:

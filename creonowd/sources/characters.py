@@ -180,7 +180,7 @@ class _EntityNames(NamedTuple):
     card_tokens: float
 
 
-# To gather them from a hundred cards took each assembly 30 µs.
+# To gather them from a hundred cards took each assembly 15 µs.
 @lru_cache(maxsize=KEPT_FOLDERS)
 def _names_of(entities: Entities) -> _EntityNames:
     listed = tuple(chain.from_iterable(entities.names))
