@@ -41,7 +41,6 @@ from creonowd.errors import (
     Wording,
     same_wording,
 )
-from creonowd.history import histories
 from creonowd.logs import LOG_FILE, LOG_FOLDER
 from creonowd.model import Model
 from creonowd.providers.configured import Backends
@@ -898,7 +897,7 @@ STORED_FILES: tuple[tuple[str, Callable[[Path], Wording | None], Wording], ...] 
         Wording("It is kept aside, and learned anew.", "将另存该文件并重新学习。"),
     ),
     (
-        f"{histories.FOLDER}/*/*.jsonl",
+        f"{record_store.HISTORIES}/*/*.jsonl",
         _history_problem,
         Wording(
             "What was whole is kept; it goes on from there.", "完好的部分已保留，将从那里继续。"

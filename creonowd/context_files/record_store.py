@@ -25,6 +25,7 @@ from creonowd.storage.safe_folder import SafeFolder
 from creonowd.storage.stored_files import disk_errors
 
 FOLDER = "context"
+HISTORIES = "histories"
 MANIFEST = "manifest.json"
 ROUNDS = "rounds.json"
 BINDING = "conversation.json"
@@ -357,4 +358,9 @@ def _planned_rounds(root: Path, staging: Path, plan: ImportPlan) -> NewRounds | 
 
 
 def _journal_of(root: Path, plan: ImportPlan) -> Path:
-    return journal.path_of(root.parent, plan.project_id, plan.conversation_id)
+    return history_path(root.parent, plan.project_id, plan.conversation_id)
+
+
+def history_path(user_data: Path, project_id: str, conversation_id: str) -> Path:
+    """Return the path of the journal that holds the rounds of a conversation."""
+    return user_data / HISTORIES / project_id / f"{conversation_id}.jsonl"

@@ -115,7 +115,7 @@ class _Work(NamedTuple):
     @property
     def all_calls(self) -> int:
         """How many calls it takes, the one that joins the parts included."""
-        return len(self.calls) + (len(self.calls) > 1)
+        return len(self.calls) + 1 if len(self.calls) > 1 else len(self.calls)
 
 
 async def summarise_story(session: Session, params: SummariseStory) -> SummariseResult:

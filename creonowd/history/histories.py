@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from creonowd.context.fragment import Caution, caution
 from creonowd.context_files.files import ContextFiles, ConversationKey, NewFileInfo, PutResult
+from creonowd.context_files.record_store import history_path
 from creonowd.context_files.records import MAX_KEY_LENGTH, ContextRef, Kind, Origin
 from creonowd.context_files.slices import Preview, fits
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, same_wording
@@ -49,7 +50,6 @@ from creonowd.storage import journal
 from creonowd.threads import call_in_thread
 from creonowd.tokens.truncate import one_line
 
-FOLDER = journal.FOLDER
 REMEMBERED = 64
 REMEMBERED_BYTES = 8 * 1024 * 1024
 
@@ -188,7 +188,7 @@ class Histories:
         return await to_thread.run_sync(journal.append, self._path(key), before.size, data)
 
     def _path(self, key: HistoryKey) -> Path:
-        return journal.path_of(self._user_data, *key)
+        return history_path(self._user_data, *key)
 
 
 def encode_messages(messages: Sequence[Message]) -> bytes:

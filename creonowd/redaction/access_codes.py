@@ -150,7 +150,8 @@ def _pin(match: "re.Match[str]") -> Sequence[MatchSpan]:
     text, name, number = match.string, match["name"].lower(), match["number"]
     digits = len(_DIGITS.findall(number))
     is_mixed = number.strip("#*- –0123456789") != ""
-    if digits < (3 if name.startswith(_SHORT_NAMES) else 4 - is_mixed * 2):
+    least = 3 if name.startswith(_SHORT_NAMES) else 2 if is_mixed else 4
+    if digits < least:
         return NOTHING
     if _COUNTED.match(text, match.end("number")) or (is_mixed and not _is_code(number)):
         return NOTHING

@@ -226,9 +226,10 @@ class _DocumentWalk:
                     is_relevant = is_relevant_folder(folder, entry.name)
                 else:
                     is_relevant = is_document(path) and entry.is_file(follow_symlinks=False)
-                self.entries += is_relevant
-                if is_relevant and not rules.ignore(path, is_folder=is_folder):
-                    yield path, entry
+                if is_relevant:
+                    self.entries += 1
+                    if not rules.ignore(path, is_folder=is_folder):
+                        yield path, entry
 
 
 def _with_marks(

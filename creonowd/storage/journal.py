@@ -23,7 +23,6 @@ from creonowd.storage import stored_files
 from creonowd.storage.safe_folder import SafeFolder
 from creonowd.storage.stored_files import disk_errors, refuse_newer
 
-FOLDER = "histories"
 VERSION = 1
 
 _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeError)
@@ -46,11 +45,6 @@ class _StoredLine(Model):
 
 class _JournalVersion(Model):
     version: int = 0
-
-
-def path_of(user_data: Path, project_id: str, conversation_id: str) -> Path:
-    """Return the path of the journal that holds a conversation's history."""
-    return user_data / FOLDER / project_id / f"{conversation_id}.jsonl"
 
 
 def replay(path: Path) -> Replay:
@@ -226,7 +220,7 @@ def _folder(path: Path) -> SafeFolder:
 
 
 def _link_error(path: Path) -> DaemonError:
-    """Refuse a link: it could lead into another project's history, or out of all of them."""
+    """Refuse a link: it could lead to another journal, or out of the folder of all of them."""
     return DaemonError(
         ErrorCode.IO_ERROR,
         "The history is a link to somewhere else; put the file itself in its place.",

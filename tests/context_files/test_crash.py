@@ -10,6 +10,7 @@ from creonowd.clock import SystemClock
 from creonowd.context_files.archives import export
 from creonowd.context_files.files import Store
 from creonowd.context_files.folder import AbsentError, ConversationFolder
+from creonowd.context_files.record_store import history_path
 from creonowd.context_files.records import Kind
 from creonowd.storage import journal
 from creonowd.threads import StopSignal
@@ -90,7 +91,7 @@ def test_a_killed_import_brings_everything_or_nothing(tmp_path: Path) -> None:
     ids = [packed.put(new_file(key=f"call_{n}"), CONTENT).id for n in range(3)]
     start(tmp_path).put(new_file(), b"before")
     export(packed, tmp_path / "start" / "archive.zip", StopSignal(), lambda _: None, ROUNDS)
-    history = journal.path_of(tmp_path / "start", "prj_one", "chat")
+    history = history_path(tmp_path / "start", "prj_one", "chat")
     journal.append_lines(history, 0, KNOWN_ROUNDS)
 
     def check(conversation: ConversationFolder, done: bool) -> None:  # noqa: FBT001
@@ -100,7 +101,7 @@ def test_a_killed_import_brings_everything_or_nothing(tmp_path: Path) -> None:
         for ref_id in brought:
             assert content_of(conversation, ref_id) == CONTENT
         user_data = conversation.folder.parent.parent
-        rounds = journal.replay(journal.path_of(user_data, "prj_one", "chat"))
+        rounds = journal.replay(history_path(user_data, "prj_one", "chat"))
         assert rounds.entries == [b'{"known":1}', *([ROUNDS] if brought else [])]
         assert not rounds.torn
         assert not list(conversation.folder.parent.glob(".import/*"))

@@ -11,7 +11,7 @@ from creonowd.clock import SteppingClock, SystemClock
 from creonowd.context_files import record_store
 from creonowd.context_files.files import Store
 from creonowd.context_files.folder import ConversationFolder
-from creonowd.context_files.record_store import ImportPlan, Move
+from creonowd.context_files.record_store import ImportPlan, Move, history_path
 from creonowd.context_files.records import Kind
 from creonowd.errors import DaemonError
 from creonowd.storage import journal
@@ -184,7 +184,7 @@ def test_rounds_of_an_unfinished_import_are_added_by_the_next_daemon(
 
     again = restarted(conversation)
 
-    history = journal.path_of(tmp_path, plan.project_id, plan.conversation_id)
+    history = history_path(tmp_path, plan.project_id, plan.conversation_id)
     assert len(again.records()) == len(plan.moves)
     assert journal.replay(history).entries == [b"1", b"2"]
 
@@ -197,7 +197,7 @@ def test_rounds_that_were_written_meanwhile_are_not_cut_off(
     plan = msgspec.structs.replace(plan_of(conversation, place), rounds_at=0)
     (place / "rounds.jsonl").write_bytes(journal.encode(b"1"))
     (place / name).write_bytes(msgspec.json.encode(plan))
-    history = journal.path_of(tmp_path, plan.project_id, plan.conversation_id)
+    history = history_path(tmp_path, plan.project_id, plan.conversation_id)
     journal.append(history, 0, b'"mine"')
 
     restarted(conversation)
@@ -210,7 +210,7 @@ def test_rounds_are_taken_back_with_the_files(
 ) -> None:
     place = unfinished_import(conversation)
     plan = plan_of(conversation, place)
-    history = journal.path_of(tmp_path, plan.project_id, plan.conversation_id)
+    history = history_path(tmp_path, plan.project_id, plan.conversation_id)
     size = journal.append(history, 0, b'"mine"')
     rounds = record_store.NewRounds(size, journal.encode(b"1"))
     root = conversation.folder.parent

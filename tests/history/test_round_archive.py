@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from creonowd.context_files.record_store import history_path
 from creonowd.errors import DaemonError
 from creonowd.history.histories import Histories
 from creonowd.history.round_archive import encode_rounds, rounds_to_add
@@ -61,7 +62,7 @@ async def test_what_a_history_lacks_is_added(tmp_path: Path, known: int) -> None
     new = rounds_to_add(before, REDACTOR, data)
 
     assert new is not None
-    journal.append_lines(journal.path_of(tmp_path / "b", *KEY), *new)
+    journal.append_lines(history_path(tmp_path / "b", *KEY), *new)
     rounds = (await there.read(KEY)).rounds
     assert [message for one in rounds for message in one.messages] == [*ROUND, *ROUND]
 
@@ -146,7 +147,7 @@ async def test_a_damaged_history_leaves_an_archive_that_can_be_imported(tmp_path
     async with histories.lock(KEY):
         for message in ROUND:
             await histories.append(KEY, [message])
-    path = journal.path_of(tmp_path / "a", *KEY)
+    path = history_path(tmp_path / "a", *KEY)
     lines = path.read_bytes().split(b"\n")
     lines[1] = lines[1].replace(b"Read", b"Raed")
     path.write_bytes(b"\n".join(lines))

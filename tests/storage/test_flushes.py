@@ -11,6 +11,7 @@ import pytest
 
 from creonowd.clock import SystemClock
 from creonowd.context_files.files import Store
+from creonowd.context_files.record_store import history_path
 from creonowd.redaction import Redactor
 from creonowd.storage import journal, stored_files
 from creonowd.workspace.chats import Chats
@@ -58,7 +59,7 @@ def save_chat(root: Path) -> None:
 
 
 def append_history(root: Path) -> None:
-    path = journal.path_of(root / "data", "prj_1", "chat")
+    path = history_path(root / "data", "prj_1", "chat")
     journal.append(path, journal.size_of(path), b'{"n":1}')
 
 

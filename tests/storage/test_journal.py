@@ -31,7 +31,7 @@ def test_a_log_cut_anywhere_gives_every_whole_line_before(
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return journal.path_of(tmp_path, "prj_1", "chat")
+    return tmp_path / "journals" / "chat.jsonl"
 
 
 def test_entries_are_read_in_the_order_in_which_they_were_added(path: Path) -> None:

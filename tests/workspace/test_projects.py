@@ -17,7 +17,6 @@ from creonowd.logs import LOG_FOLDER
 from creonowd.retrieval import project_index
 from creonowd.settings import KEYS
 from creonowd.sources import chapter_summaries
-from creonowd.storage import journal
 from creonowd.tokens import tables
 from creonowd.workspace import budgets, runs, usage
 from creonowd.workspace.projects import Projects, absence_reason, project_root, sweep_user_data
@@ -25,7 +24,7 @@ from testing.clients import run_daemon
 
 STORES = (
     *(assemble.FOLDER, record_store.FOLDER, endpoint.RUN, LOG_FOLDER, project_index.FOLDER, KEYS),
-    *(chapter_summaries.FOLDER, journal.FOLDER, tables.FOLDER, budgets.FOLDER),
+    *(chapter_summaries.FOLDER, record_store.HISTORIES, tables.FOLDER, budgets.FOLDER),
     *(runs.FOLDER, usage.FOLDER, "skills"),
 )
 

@@ -6,15 +6,15 @@ export const byId = (id) => document.getElementById(id);
 
 /** Make an element; a string child is text, never markup. */
 export function h(tag, attributes = {}, ...children) {
-  return furnish(document.createElement(tag), attributes, children);
+  return fillIn(document.createElement(tag), attributes, children);
 }
 
 /** Make an element of a drawing. */
 export function svg(tag, attributes = {}, ...children) {
-  return furnish(document.createElementNS(SVG, tag), attributes, children);
+  return fillIn(document.createElementNS(SVG, tag), attributes, children);
 }
 
-function furnish(element, attributes, children) {
+function fillIn(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
