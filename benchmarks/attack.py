@@ -62,6 +62,7 @@ LONGEST_PING_MS = 100
 
 FLOOD_STRANGERS = 300
 HALF_HANDSHAKES = 1500
+PAGES = 1300
 USUAL_DESCRIPTORS = 1024
 GUESSERS = 64
 RIGHT_TOKENS = 50
@@ -214,6 +215,25 @@ def half_handshakes(target: Target) -> Tally:
             with contextlib.suppress(OSError), target.owner() as owner:
                 withstood += owner.request("app:ping")["pong"]
     return Tally(HALF_HANDSHAKES, withstood)
+
+
+def pages_without_number(target: Target) -> Tally:
+    """Connect again and again with the token of a page, and stay."""
+    if sys.platform == "linux":
+        target.process.rlimit(psutil.RLIMIT_NOFILE, (USUAL_DESCRIPTORS, USUAL_DESCRIPTORS))
+    with target.owner() as owner:
+        token = owner.request("session:grant", {"role": "renderer"})["token"]
+    with contextlib.ExitStack() as opened:
+        withstood = 0
+        for _ in range(PAGES):
+            with contextlib.suppress(OSError):
+                line = opened.enter_context(target.stranger())
+                line.sendall(request("initialize", {"token": token}))
+                withstood += error_code(read_reply(line)) in {"", "IPC_BACKPRESSURE"}
+        with target.owner() as owner:
+            answered = owner.request("app:ping")["pong"]
+    written = sum(file.stat().st_size for file in (target.user_data / "logs").iterdir())
+    return Tally(PAGES, withstood if answered and written < MEGABYTE else 0)
 
 
 def right_token_among_wrong_ones(target: Target) -> Tally:
@@ -766,6 +786,7 @@ class Kind(NamedTuple):
 KINDS = (
     Kind("strangers that never read", strangers_that_never_read),
     Kind("half WebSocket handshakes", half_handshakes),
+    Kind("1300 connections of a page", pages_without_number),
     Kind("a right token among wrong ones", right_token_among_wrong_ones),
     Kind("forbidden notifications of a page", forbidden_notifications),
     Kind("replies of 1 MB that nobody reads", replies_that_nobody_reads),

@@ -173,7 +173,7 @@ async def _authenticate(session: Session, token: str) -> None:
         grant = await session.server.throttle.redeem(token, session.peer.id)
     if grant is None:
         raise DaemonError(ErrorCode.UNAUTHENTICATED, "The token is wrong or has run out.")
-    session.connection.admit(grant)
+    session.server.admit(session.connection, grant)
 
 
 def _initialize_result(session: Session) -> Initialized:

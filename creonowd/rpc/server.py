@@ -17,10 +17,11 @@ from anyio.abc import TaskGroup
 
 from creonowd import __version__
 from creonowd.clock import Clock
+from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Empty, Result
 from creonowd.redaction import Redactor
 from creonowd.rpc.access import Grant, Grants, TokenThrottle
-from creonowd.rpc.channel import Channel
+from creonowd.rpc.channel import Channel, Role
 from creonowd.rpc.connection import Connection, Wire
 from creonowd.rpc.requests import Metrics, StopReason
 from creonowd.settings import Settings
@@ -29,6 +30,8 @@ from creonowd.threads import LoopTurns
 POLL_SECONDS = 0.01
 FLUSH_SECONDS = 1.0
 MAX_UNAUTHENTICATED = 256
+# A page could take all descriptors that the process may have, and no owner could connect any more.
+MOST_PAGES = 256
 TOKEN_SECONDS = 0.25
 PAGES_BYTES = 2 * 1024 * 1024
 # A page that has its turn and does not send the rest of its message keeps others out.
@@ -159,6 +162,17 @@ class Server:
         suspects = (each for each in reversed(unauthenticated) if each.id in self.throttle.suspects)
         return next(suspects, unauthenticated[0])
 
+    def admit(self, connection: Connection, grant: Grant) -> None:
+        """Give a connection the rights of its token; IPC_BACKPRESSURE if too many are pages' already."""
+        admitted = (each for each in self.connections if each.grant is not None)
+        pages = sum(each.role is Role.RENDERER for each in admitted)
+        is_new_page = grant.role is Role.RENDERER and connection.grant is None
+        if is_new_page and pages >= MOST_PAGES:
+            raise DaemonError(
+                ErrorCode.IPC_BACKPRESSURE, _TOO_MANY_PAGES, limit=MOST_PAGES, retryAfterMs=1000
+            )
+        connection.admit(grant)
+
     def forget(self, connection: Connection) -> None:
         """Drop a connection that has ended."""
         self.connections.pop(connection, None)
@@ -217,6 +231,11 @@ class Server:
         with anyio.move_on_after(self.settings.drain_ms / 1000):
             while self.in_flight > 1:  # noqa: ASYNC110 - requests end in many ways
                 await anyio.sleep(POLL_SECONDS)
+
+
+_TOO_MANY_PAGES = Wording(
+    "Too many pages are connected; close some of them.", "连接的页面过多；请关闭一些。"
+)
 
 
 class Page(Protocol):

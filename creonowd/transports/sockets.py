@@ -21,6 +21,8 @@ from creonowd.rpc.server import Server
 LOOPBACK = "127.0.0.1"
 PROBE_SECONDS = 1.0
 BACKLOG = 1024
+# asyncio logs as many errors a second when no descriptor is left.
+ACCEPTED_PER_TURN = 8
 READ_BYTES = 64 * 1024
 SEND_BUFFER_BYTES = 512 * 1024
 ACCEPT_AGAIN_SECONDS = 0.05
@@ -163,9 +165,12 @@ async def listen_unix(server: Server, path: Path) -> asyncio.Server:
     _remove_stale(path)
     listener = _bind(path)
     loop = asyncio.get_running_loop()
-    return await loop.create_unix_server(
-        protocol(server, "socket", _admit_own_user), sock=listener, backlog=BACKLOG
+    opened = await loop.create_unix_server(
+        protocol(server, "socket", _admit_own_user), sock=listener, backlog=ACCEPTED_PER_TURN
     )
+    # asyncio has used `backlog` as the length of the queue too; set that back.
+    listener.listen(BACKLOG)
+    return opened
 
 
 def _bind(path: Path) -> socket.socket:

@@ -18,14 +18,13 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
 from creonowd.rpc.server import Server
-from creonowd.transports.sockets import BACKLOG, LOOPBACK
+from creonowd.transports.sockets import ACCEPTED_PER_TURN, BACKLOG, LOOPBACK
 
 PATH = "/rpc"
 CLOSE_SECONDS = 1.0
 OVERSIZE_FACTOR = 4
 UNAUTHENTICATED_BYTES = 128 * 1024
 MAX_HANDSHAKES = 64
-ACCEPTED_PER_TURN = 8
 REFUSAL_LOG_SECONDS = 1.0
 NAMES = (LOOPBACK, "localhost")
 

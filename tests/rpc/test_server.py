@@ -10,10 +10,12 @@ import msgspec
 import pytest
 
 from creonowd.model import Params, Result
+from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Channel, Role
 from creonowd.rpc.messages import SHORT_MESSAGE
 from creonowd.rpc.server import (
     MAX_UNAUTHENTICATED,
+    MOST_PAGES,
     PAGES_BYTES,
     TOKEN_SECONDS,
     UNCOUNTED_UNREAD_BYTES,
@@ -23,7 +25,23 @@ from creonowd.rpc.server import (
     UnreadReplies,
 )
 from creonowd.transports.memory import MemoryWire
-from testing.clients import PATIENCE, Client, in_memory
+from testing.clients import PATIENCE, Client, RpcError, in_memory
+
+
+async def test_pages_leave_connections_for_owners(server: Server) -> None:
+    """Each takes a descriptor, and a page may connect as often as it likes with its token."""
+    token = server.grants.mint(Grant(Role.RENDERER))
+    owner_token = server.grants.mint(Grant(Role.OWNER))
+    pages = [MemoryWire(server, ignore, Role.RENDERER) for _ in range(MOST_PAGES)]
+    async with in_memory(server, role=None) as one_more, in_memory(server, role=None) as owner:
+        with pytest.raises(RpcError) as refused:
+            await one_more.call("initialize", {"token": token})
+        admitted = await owner.call("initialize", {"token": owner_token})
+        pages[0].connection.disconnect()
+        later = await one_more.call("initialize", {"token": token})
+
+    assert refused.value.code == "IPC_BACKPRESSURE"
+    assert (admitted["role"], later["role"]) == ("owner", "renderer")
 
 
 async def test_strangers_make_room_for_strangers_the_longest_here_first(server: Server) -> None:
