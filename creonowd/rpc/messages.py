@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -30,6 +30,8 @@ METHOD_SEARCH_BYTES = 1024
 ID_SEARCH_BYTES = 16 * 1024
 REDACTED_CHARACTERS = 4096
 SHOWN_CHARACTERS = 1000
+CACHED_CHARACTERS = 256
+CACHED_TEXTS = 512
 LONGEST_ID = 1024
 HEADER_LIMIT = 8 * 1024
 LONGEST_SKIP = 10**12
@@ -321,9 +323,17 @@ def _for_client(value: Any, style: ErrorStyle) -> Any:
 
 def _hide_secrets(text: str, style: ErrorStyle) -> str:
     """Hide secrets; a text that repeats megabytes from a client is cut to its beginning."""
+    if len(text) <= CACHED_CHARACTERS:
+        return _hide_in_short_text(text, style.redactor, style.redactor.revision)
     if len(text) <= REDACTED_CHARACTERS:
         return style.redactor.hide_secrets(text)
     return style.redactor.hide_secrets(text[:REDACTED_CHARACTERS])[:SHOWN_CHARACTERS] + "…"
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _hide_in_short_text(text: str, redactor: Redactor, _revision: int) -> str:
+    """Hide secrets; most errors say the same, and to read it again took two thirds of a refusal."""
+    return redactor.hide_secrets(text)
 
 
 def call(number: str, method: str, params: Any) -> dict[str, Any]:

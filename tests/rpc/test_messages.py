@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from creonowd.errors import CATALOGUE, DaemonError, ErrorCode, Language
+from creonowd.redaction import Redactor
 from creonowd.rpc.messages import (
     LARGE,
     LONGEST_ID,
@@ -29,6 +30,7 @@ from creonowd.rpc.messages import (
     decode_large,
     encode,
     error_object,
+    failure,
     recover_id,
 )
 from creonowd.rpc.server import PING
@@ -533,3 +535,25 @@ def test_half_a_message_with_headers_is_reported_at_the_end() -> None:
 
 def test_a_repeated_length_that_agrees_is_taken() -> None:
     assert content_length(b"Content-Length: 5\r\nContent-Length: 5") == 5
+
+
+def test_what_errors_say_again_and_again_is_searched_for_secrets_once() -> None:
+    """Refusals of strangers must cost little: a search was two thirds of one."""
+    searched: list[str] = []
+
+    class CountedRedactor(Redactor):
+        def hide_secrets(self, text: str) -> str:
+            searched.append(text)
+            return super().hide_secrets(text)
+
+    redactor = CountedRedactor()
+    style = ErrorStyle(redactor=redactor)
+    error = DaemonError(ErrorCode.UNAUTHENTICATED, "There is no `Xq7-violet-lake`.")
+    first, second = (failure(number, error, style)["error"]["message"] for number in (1, 2))
+
+    redactor.also_hide("Xq7-violet-lake")
+    third = failure(3, error, style)["error"]["message"]
+
+    assert (first, searched.count(first)) == (second, 2)
+    assert "violet" in first
+    assert "violet" not in third
