@@ -76,6 +76,10 @@ _LINE_OF_TOKEN = re.compile(rf"{WORD}{{8,}}(?:\.+{WORD}+)*")
 _CRYPT = r"[./A-Za-z0-9]"
 
 
+# What stands around each line of a key in a list of strings, a quotation or a comment.
+_AROUND_LINES = " \t\"'`,;+\\>#*|"
+
+
 def _private_key(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take the whole block; without an end, whatever still looks like a key."""
     body = match["body"]
@@ -95,9 +99,10 @@ def _length_of_lines(body: str) -> int:
     """Measure the lines of Base64 at the beginning; one of them may have a stray character."""
     end = 0
     for line in _LINES.finditer(body):
-        content = line[0].strip()
+        bare = line[0].strip()
+        content = bare.strip(_AROUND_LINES)
         stray = len(_BASE64.sub("", content))
-        is_short_last_line = end > 0 and content != "" and not stray
+        is_short_last_line = end > 0 and content != "" and _BASE64.sub("", bare) == ""
         if is_short_last_line or (_LONG_RUN.search(content) and stray <= MOST_STRAY):
             end = line.start() + len(line[0].rstrip())
         elif content and not _KEY_HEADER.match(content):

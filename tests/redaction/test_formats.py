@@ -211,6 +211,21 @@ def test_of_a_web_key_only_the_private_part_goes() -> None:
     assert redact(text).text == f'{{"kty": "EC", "x": "{public}", "d": "***REDACTED***"}}'
 
 
+@pytest.mark.parametrize("around", ['"{}",', "'{}',", '  "{}" +', "> {}", "// {}", "{}"])
+@pytest.mark.parametrize("stray", ["!", "雨", "\x1b", "-", " "])
+def test_a_key_that_is_cut_off_goes_with_a_stray_character_in_any_surroundings(
+    around: str, stray: str
+) -> None:
+    """A page of a file may end before the key does."""
+    lines = [*KEY_LINES]
+    lines[1] = f"{lines[1][:20]}{stray}{lines[1][20:]}"
+    text = "\n".join(around.format(line) for line in ("-----BEGIN PRIVATE KEY-----", *lines))
+
+    shown = redact(text).text
+
+    assert not [line for line in KEY_LINES if line[:16] in shown]
+
+
 def test_the_tail_of_a_block_that_was_cut_goes() -> None:
     text = "\n".join(["the end of it:", *KEY_LINES, "-----END PRIVATE KEY-----"])
 
