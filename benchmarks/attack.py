@@ -56,6 +56,7 @@ PING_SECONDS = 0.01
 ANSWER_SECONDS = 120.0
 MEGABYTE = 1 << 20
 LARGEST_MESSAGE = 10 * MEGABYTE
+LONG_TEXT_BYTES = 9 * MEGABYTE
 NOVEL_CHARACTERS = 100_000
 MOST_MEGABYTES = 50
 LONGEST_PING_MS = 100
@@ -433,6 +434,21 @@ TEXT_CHANNELS: dict[str, Callable[[str, str], dict[str, Any]]] = {
 }
 
 
+def texts_of_any_kind(target: Target) -> Tally:
+    """Have texts of nine megabytes counted and compressed, each of one thing again and again."""
+    withstood = 0
+    units = ("# a\n", '{"a":1}\n', "a", "\u0301\u0316", "\ufdfa", "\U0001f468\u200d", "\u202e")
+    for unit in units:
+        text = unit * (LONG_TEXT_BYTES // len(json.dumps(unit, ensure_ascii=False).encode()[1:-1]))
+        for method in ("tokens:count", "context:tool:compress"):
+            fields = TEXT_CHANNELS[method]("text", text)
+            with target.renderer() as line:
+                line.sendall(request(method, {"projectId": target.project_id, **fields}))
+                reply = read_reply(line)
+            withstood += "result" in reply or error_code(reply) == "TIMEOUT"
+    return Tally(2 * len(units), withstood)
+
+
 def long_ids(target: Target) -> Tally:
     """Send requests whose ids are nine megabytes."""
     return _count_refused(target, [request("app:ping", {}, "x" * 9 * MEGABYTE)] * BATCHES)
@@ -496,6 +512,7 @@ def bombs_of_a_provider(target: Target) -> Tally:
 def paths_of_a_page(target: Target) -> Tally:
     """Make folders projects as a page, and read what is hidden in a project that is one."""
     (target.root / ".diary.md").write_text("diary", encoding="utf-8")
+    (target.root / "link.md").symlink_to(".diary.md")
     paths = [target.user_data, target.user_data / "logs", Path.home(), Path("/"), target.folder]
     payloads = [("project:create", {"rootPath": str(path)}) for path in paths]
     conversation = {"projectId": target.project_id, "conversationId": "c"}
@@ -504,12 +521,15 @@ def paths_of_a_page(target: Target) -> Tally:
         for method, payload in payloads:
             line.sendall(request(method, payload))
             withstood += error_code(read_reply(line)) == "FORBIDDEN"
+        shown = {"projectId": target.project_id, **PLACE, "documentId": "link.md"}
+        line.sendall(request("context:assemble", shown))
+        withstood += "diary" not in read_reply(line)["result"]["prompt"]
         recipe = {"kind": "artifact", "hint": "h", "recipe": {"type": "file", "path": ".diary.md"}}
         line.sendall(request("context:files:register", conversation | recipe))
         ref = read_reply(line)["result"]["ref"]["id"]
         line.sendall(request("context.read", conversation | {"id": ref}))
         withstood += error_code(read_reply(line)) == "NOT_FOUND"
-    return Tally(len(payloads) + 1, withstood)
+    return Tally(len(payloads) + 2, withstood)
 
 
 def swaps_during(method: str, *, folder: str = ".creonow/rules", **fields: Any) -> Attack:
@@ -798,6 +818,7 @@ KINDS = (
         Kind(f"texts of 3 MB from 8 pages at once: `{method}`", long_texts(method, payload))
         for method, payload in TEXT_CHANNELS.items()
     ),
+    Kind("texts of 9 MB: lines, marks, ligatures, joined signs", texts_of_any_kind),
     Kind("ids of 9 MB", long_ids),
     Kind("a batch of 10 MiB of `1`", batches_of_ones),
     Kind("10 MiB of `[]`, lists in an untyped field", lists_in_an_untyped_field),
