@@ -227,10 +227,13 @@ def pages_without_number(target: Target) -> Tally:
     with contextlib.ExitStack() as opened:
         withstood = 0
         for _ in range(PAGES):
-            with contextlib.suppress(OSError):
-                line = opened.enter_context(target.stranger())
-                line.sendall(request("initialize", {"token": token}))
-                withstood += error_code(read_reply(line)) in {"", "IPC_BACKPRESSURE"}
+            line = opened.enter_context(target.stranger())
+            line.settimeout(QUICK_SECONDS)
+            line.sendall(request("initialize", {"token": token}))
+            reply = read_reply(line)
+            if "result" not in reply and error_code(reply) != "IPC_BACKPRESSURE":
+                break
+            withstood += 1
         with target.owner() as owner:
             answered = owner.request("app:ping")["pong"]
     written = sum(file.stat().st_size for file in (target.user_data / "logs").iterdir())
