@@ -32,20 +32,23 @@ _BEGINS_LIST = re.compile(
 )
 _LETTER = "[a-zà-ÿа-яёąćęłńóśźż]"
 _BETWEEN_WORDS = r"(?:[ \t]{0,3}[-/·•|,;、，][ \t]{0,3}|[ \t\u3000]{1,8}|[ \t]{0,4}\r?\n[ \t]{0,8}(?:>[ ]?){0,3}(?:[-*•·][ \t]{1,3})?)"
+_KANA = "[\u3041-\u309a]"
 _PHRASE_BEHIND_NAME = re.compile(
     r"[^\"“「]{0,120}?[:：\n\"“「][\s>*•·\"“「-]{0,12}(?P<phrase>"
     rf"{_NUMBER}?{_LETTER}{{3,12}}(?:{_BETWEEN_WORDS}{_NUMBER}?{_LETTER}{{3,12}}){{5,23}}(?![\w'’-])"
-    rf"|{_NUMBER}?[\u4e00-\u9fff]{{1,3}}(?:{_BETWEEN_WORDS}{_NUMBER}?[\u4e00-\u9fff]{{1,3}}){{5,23}}(?![\u4e00-\u9fff]))"
+    rf"|{_NUMBER}?[\u4e00-\u9fff]{{1,3}}(?:{_BETWEEN_WORDS}{_NUMBER}?[\u4e00-\u9fff]{{1,3}}){{5,23}}(?![\u4e00-\u9fff])"
+    rf"|{_NUMBER}?{_KANA}{{2,10}}(?:{_BETWEEN_WORDS}{_NUMBER}?{_KANA}{{2,10}}){{11,23}}(?!{_KANA}))"
     r"[\"”」]?[ \t]*(?=[.。，,;]?(?:[\r\n]|\Z)|[.。\"”」])"
 )
 """Six words or more, in a list, in pairs or behind signs, on a line of their own."""
 _CLEAR_NAME = re.compile(
-    r"recovery|backup|seed phrase|mnemonic|助|恢|种子|種子|フレーズ|ニーモニック|니모닉|복구|frase|phrase|wieder|(?u:фраза)|recuper",
+    r"recovery|backup|seed phrase|mnemonic|助|恢|种子|種子|復元フレーズ|リカバリー|シードフレーズ|ニーモニック|니모닉|복구|frase|phrase|wieder|(?u:фраза)|recuper",
     re.IGNORECASE,
 )
 _PHRASE_WORD = re.compile(
-    rf"[A-Z]{{3,12}}|[A-Z]?{_LETTER}{{2,12}}|[\u3041-\u3096]{{2,8}}|[\u4e00-\u9fff]{{1,3}}|[\uac00-\ud7a3]{{1,6}}"
+    rf"[A-Z]{{3,12}}|[A-Z]?{_LETTER}{{2,12}}|{_KANA}{{2,10}}|[\u4e00-\u9fff]{{1,3}}|[\uac00-\ud7a3]{{1,6}}"
 )
+_ENDS_OF_SENTENCES = ("ください", "です", "ます", "ました", "ません", "でした", "ましょう")
 _MAY_GROW = re.compile("seed|semilla|ledger|wallet", re.IGNORECASE)
 _NAMES_A_PHRASE = re.compile("phrase|words?\\b|mnemonic|recover|backup|wallet", re.IGNORECASE)
 _OF_WALLET = re.compile(
@@ -71,6 +74,8 @@ def _recovery_phrase(match: "re.Match[str]") -> Sequence[MatchSpan]:
     while len(words) > FEWEST_WORDS and words[0][0] in FUNCTION_WORDS:
         del words[0]
     if sum(word[0] in FUNCTION_WORDS for word in words) > 1:
+        return NOTHING
+    if any(word[0].endswith(_ENDS_OF_SENTENCES) for word in words):
         return NOTHING
     if re.search("[0-9\n]", text[slice(*span)]) is None:
         return ((words[0].start(), words[-1].end()),)
