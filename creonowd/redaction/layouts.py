@@ -13,6 +13,7 @@ from creonowd.redaction.secret_names import (
     CHINESE_NAMES,
     FOREIGN_NAMES,
     HAN_LABELS,
+    NO_SECRET_TAILS,
     Strength,
     strength_of,
 )
@@ -33,6 +34,7 @@ from creonowd.redaction.shape import (
     is_reference,
     is_secret,
     is_stand_in,
+    names_a_secret,
     oddity,
     unaccented,
     word_set,
@@ -151,6 +153,11 @@ _OTHER_LINE = re.compile(
 )
 """A date or a version, a setting such as `LEVEL=info`, or an address with more behind it."""
 _CHAIN = re.compile(r"[a-z]{2,}(?:([-._])[a-z]{2,})(?:\1[a-z]{2,}){1,7}\Z")
+_WORD_OF_CHAIN = r"(?:[A-Z]?[a-z]{2,24}|[A-Z]{2,24})"
+_MIXED_CHAIN = re.compile(
+    rf"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z]){_WORD_OF_CHAIN}(?:([-._]){_WORD_OF_CHAIN})(?:\1{_WORD_OF_CHAIN}){{1,7}}\Z"
+)
+_SHOUTED_WORD = re.compile(r"(?<![A-Za-z])[A-Z]{3,}(?![A-Za-z])")
 _INDENT = re.compile(r"[ \t]*(?:- )?")
 _VALUE_FIELD = re.compile(
     r"(?<![\w.-])[\"']?(?P<name>(?i:default(?:_?value)?|value|parametervalue|secretstring))[\"']?[ \t]{0,24}(?:=>|[:=])[ \t]{0,8}"
@@ -160,6 +167,33 @@ _NO_PHRASE_BELOW = FUNCTION_WORDS - word_set(
     "a an the of in on at by for from with and or to my your our"
 )
 _HEADING_ONLY = re.compile(r"[^\n\t|,;!?，。；！？]{0,60}\Z")
+
+_POINTS_DOWN = re.compile(
+    r"\b(?:below|underneath|following|this (?:code )?block|next block|unten|unterhalb|folgenden?|dessous|suivant|abajo|siguiente|sotto|seguente|abaixo|seguinte|hieronder|ниже|следующ\w{2,3})\b|下面|下方|以下|如下|下の|次の|아래|다음",
+    re.IGNORECASE,
+)
+_NAMED_ABOVE = re.compile(
+    rf"(?P<password>(?<![A-Za-z])(?:passwords?|passphrase|passcode|{'|'.join(map(re.escape, FOREIGN_NAMES))})(?![A-Za-z])|{'|'.join(HAN_LABELS[:3])}|パスワード|비밀번호)"
+    r"|(?<![A-Za-z])(?:tokens?|secret|jeton|api[ -]key|access key|signing key|private key|clé (?:api|secrète)|clave (?:api|secreta))(?![A-Za-z])|token\b|[Ss]chlüssel\b|токен|令牌|密[钥鑰]|[秘私][钥鑰]|金鑰|トークン|シークレット|APIキー|토큰",
+    re.IGNORECASE,
+)
+_OTHER_IN_BLOCK = re.compile(
+    r"\b(?:hash\w*|checksums?|digests?|fingerprint|commits?|revision|public|primary|foreign|ids?|uuid|placeholder|example|sample|fake|dummy|output|regex|pattern|policy|rules?|length|strength|format|"
+    r"prüfsumme|beispiel|öffentliche\w?|exemple|ejemplo|esempio|exemplo|пример)\b|哈希|校验|摘要|指纹|公钥|示例|例子|占位|格式|规则|强度|正则|例|公開鍵",
+    re.IGNORECASE,
+)
+_FILE = re.compile(r"[A-Za-z0-9]\.[a-z]{2,4}\Z")
+LONGEST_SENTENCE = 200
+
+_USER_WITH = re.compile(
+    r"(?:user(?:[ -]?names?)?|log-?in(?:[ -]?names?)?|accounts?(?:[ -]?names?)?|e-?mails?(?:[ -]address)?|benutzer(?:name)?|nutzer(?:name)?|konto|kennung|identifiants?|utilisateur|compte|usuario|cuenta|correo|utente|conto|usuário|conta|gebruiker(?:snaam)?|логин|пользователь"
+    r"|用户名?|用戶名?|[账帐帳賬][号號户戶]名?|登[录錄]名|邮箱|ユーザー名?|アカウント|아이디|계정)[ ]?(?:and|und|et|y|e|en|и|和|与|與|及|と|[및와과]|[&+/,、])[ ]?(?:the |das |le |la |il |o |het )?\Z",
+    re.IGNORECASE,
+)
+_BESIDE_USERS = (
+    "password", "passwort", "kennwort", "mot de passe", "mdp", "contraseña", "senha", "wachtwoord", "пароль", "密码", "密碼", "口令", "パスワード", "비밀번호",
+)  # fmt: skip
+_USER_IN_ROW = re.compile(r"[\w.+-]{2,64}(?:@[\w.-]{3,64})?\Z")
 
 _CELLS = {
     sign: re.compile(
@@ -196,11 +230,24 @@ def _below(match: "re.Match[str]") -> Sequence[MatchSpan]:
     if match["phrase"]:
         return (match.span("phrase"),) if _is_phrase_below(match, strength) else NOTHING
     value = match["value"].rstrip("*_`\"'" if match["marks"] else "")
-    is_chain = "phrase" in match["name"].lower() and _CHAIN.match(value) is not None
+    is_chain = _is_chain(value, strength, phrase="phrase" in match["name"].lower())
     if strength < Strength.SECRET or not (is_chain or _is_below(value, strength)):
         return NOTHING
     first = match.start("value")
     return ((first, first + len(value)), *_next_items(match, strength))
+
+
+def _is_chain(value: str, strength: Strength, *, phrase: bool) -> bool:
+    """Return whether words are joined to a passphrase, in any case: `walnut-NINETY-dormouse-sleet`."""
+    if _CHAIN.match(value):
+        return phrase
+    if strength < Strength.PASSWORD or not _MIXED_CHAIN.match(value) or names_a_secret(value):
+        return False
+    words = re.split("[-._]", value)
+    if not FUNCTION_WORDS.isdisjoint(map(str.lower, words)):
+        return False
+    is_shouted = _SHOUTED_WORD.search(value) is not None
+    return (is_shouted and len(words) > (2 if phrase else 3)) or (phrase and len(words) > 3)
 
 
 def _is_phrase_below(match: "re.Match[str]", strength: Strength) -> bool:
@@ -272,6 +319,33 @@ def _is_below(value: str, strength: Strength) -> bool:
     if is_gibberish(value):
         return True
     return value.islower() and "_" not in value and is_passphrase(value, 3)
+
+
+def _in_block(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the only line of a block, if the sentence above says that a password or key is in there."""
+    text, start = match.string, match.start()
+    first = max(0, start - LONGEST_SENTENCE)
+    above = text[first:start].rstrip().rpartition("\n")[2]
+    named = _NAMED_ABOVE.search(above)
+    if named is None or not _POINTS_DOWN.search(above) or _OTHER_IN_BLOCK.search(above):
+        return NOTHING
+    strength = Strength.PASSWORD if named["password"] else Strength.SECRET
+    is_taken = _is_below(match["value"], strength) and not _FILE.search(match["value"])
+    return (match.span("value"),) if is_taken else NOTHING
+
+
+def _below_user(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the second of the two lines that are announced as a user and a password."""
+    text, start = match.string, match.start()
+    head = text[max(0, start - LONGEST_HEAD) : start]
+    words = re.findall(r"\w+", match["rest"].lower())
+    if not NO_SECRET_TAILS.isdisjoint(words) or not _USER_WITH.search(head):
+        return NOTHING
+    user, value = match["user"], match["value"]
+    is_user = _USER_IN_ROW.match(user) is not None and user.lower() not in FUNCTION_WORDS
+    if not is_user or is_blank(user) or is_common_value(user):
+        return NOTHING
+    return (match.span("value"),) if _is_below(value, Strength.PASSWORD) else NOTHING
 
 
 def _field_of_block(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -639,6 +713,25 @@ RULES = (
         ),
         rf"{_NAME}[\"']?(?:[ ]{{0,4}}:?[ ]{{0,4}}(?P<braces>\{{)|(?P<lines>:)[ \t]{{0,4}}(?=\r?\n)|,)",
         _field_of_block,
+        bounded=False,
+        swallows=False,
+        names=True,
+    ),
+    RedactionRule(
+        "secret_below_label",
+        ("\n```", "\n~~~", "\n  ```", "\n  ~~~"),
+        r"\n[ ]{0,2}(?:```|~~~)(?:te?xt|plain|console|none|secret|)[ \t]*\r?\n[ \t]{0,8}(?P<value>[!-~]{8,128}+)[ \t]*\r?\n[ ]{0,2}(?:```|~~~)",
+        _in_block,
+        bounded=False,
+        swallows=False,
+        wraps=True,
+    ),
+    RedactionRule(
+        "secret_below_label",
+        _BESIDE_USERS,
+        rf"(?iu:{'|'.join(map(re.escape, _BESIDE_USERS))})(?P<rest>[^\n:：]{{0,60}})[:：]?[ \t]*\r?\n(?:[ \t]*\r?\n)?(?:(?:```|~~~)[a-z]{{0,8}}[ \t]*\r?\n)?"
+        r"[ \t>]{0,8}(?:[-*+•][ ]{1,3}|[0-9][.)][ ])?(?P<user>[^\s:：]{2,64})[ \t]*\r?\n[ \t>]{0,8}(?:[-*+•][ ]{1,3}|[0-9][.)][ ])?(?P<value>[!-~\u00c0-\u024f]{5,64}+)[ \t]*(?=[\r\n]|\Z)",
+        _below_user,
         bounded=False,
         swallows=False,
         names=True,

@@ -49,10 +49,18 @@ _OTHER_HAN_NAMES = (
 _SHORT_ANSWER = re.compile(
     r"[0-9]{1,3}[A-Z][0-9]{2,5}\Z|[a-z]{3,12}[-_][0-9]{2,4}\Z|[A-Z]?[0-9]{3,6}[A-Z#*]?\Z|(?=[a-z]*[0-9])(?=[0-9]*[a-z])[a-z0-9]{4}\Z|[0-9]{5,10}[a-z]{1,4}\Z|(?=[^0-9]*[0-9])(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])[A-Za-z0-9]{5,7}\Z|[A-Za-z]{3,24}(?:_[A-Za-z]{3,24}){1,3}\Z"
 )
+_GROUPED_ANSWER = re.compile(
+    r"(?!(?:19|20)[0-9]{2}-)(?=(?:-?[0-9]){5,12}\Z)[0-9]{2,6}-[0-9]{2,6}\Z"
+)
+_ASKS_FOR_OTHER = re.compile(
+    r"\b(?:when|who|whom|why|how|where|wann|wer|warum|wo|quand|qui|pourquoi|cuándo|quién|phone|telephone|fax|number of|telefon\w*|téléphone|teléfono|price|date|score|time|times|pages?|chapters?|characters?|digits|letters|extension|invoice|article|part number|booking|order|item|catalogue|catalog|flight|train|seat|shelf|colou?r|isbn|buchung\w*|bestell\w*|artikel\w*|réservation|commande|reserva|pedido)\b"
+    r"|电话|手机号|订单|订单号|货号|车次|航班|几位|几个|多长|第几|哪[一几]?[页章]|何時|何ページ|何文字|電話|전화|몇",
+    re.IGNORECASE,
+)
 _REPLY = re.compile(
     r"[ \t]{0,4}(?:[-*>•–—][ \t])?(?:[<\[(（【][^\n>\])）】]{1,24}[>\])）】][ \t]?){0,3}"
     r"(?:[0-9][0-9/.:, APMapm年月日上下午-]{3,24}(?:[-–][ ])?)?"
-    r"(?:[^\n:：<>]{0,24}?(?:[ \t(（]+[0-9]{1,2}:[0-9]{2}[^\n:：]{0,8})?[:：>|][ \t]?){0,2}(?P<words>[^\n.!?。！？]{0,32}?(?<=[ ,，:：/是用还還])|)[\"'“「`«]?[ ]?\Z"
+    r"(?:[^\n:：<>]{0,24}?(?:[ \t(（]+[0-9]{1,2}:[0-9]{2}[^\n:：]{0,8})?[:：>|](?:\*\*)?[ \t]?){0,2}(?P<words>[^\n.!?。！？]{0,32}?(?<=[ ,，:：/是用还還])|)[\"'“「`«]?[ ]?\Z"
 )
 _FILLING = re.compile(
     r"(?:(?:[\w-]{3,24} or|here (?:you go|it is|goes)|there you go|pls|ok it['’]?s|sure[ ]?[-–—]|it['’]?s|it|is|still|try|use|that['’]s|the|same|as|before|again|ok|oh|sure|yes|yep|here|this|one|ja|ist|immer|noch|nimm|probier|mal|das|wieder|hier"
@@ -84,7 +92,7 @@ _ENDS_ROW = re.compile(
 )
 _CLAUSE_ENDS = re.compile(r"[\"'”’」』]?[,，。；、！!.;](?=[^\x00-\x7f]|\s)")
 _NOTHING_BETWEEN = re.compile(
-    r"[\s`~]{0,16}(?:[^\n:：]{0,8}(?:[0-9]{1,2}:[0-9]{2})?[^\n:：]{0,24}[:：][ \t]{0,4}\r?\n)?[\s`~]{0,16}"
+    r"[\s`~]{0,16}(?:(?<=[`~]{3})te?xt[ \t]*\r?\n)?(?:[^\n:：]{0,8}(?:[0-9]{1,2}:[0-9]{2})?[^\n:：]{0,24}[:：][ \t]{0,4}\r?\n)?[\s`~]{0,16}"
 )
 """What may stand between a word and the line of its value: blank lines, a fence, or who speaks."""
 _HEADING = re.compile(r"[^\n.!?。！？]{0,64}[!！]{0,3}[)）:：]{0,2}[ \t]*\r?\Z")
@@ -161,6 +169,11 @@ class MentionPassage:
     def asks_how_many(self) -> bool:
         """Whether the line asks for a number of something: a chapter, words, a price."""
         return _ASKS_HOW_MANY.search(self.text, self.line_start, self.line_end) is not None
+
+    @cached_property
+    def asks_for_other(self) -> bool:
+        """Whether the line asks when, who or where, or for what has numbers in groups: a telephone."""
+        return _ASKS_FOR_OTHER.search(self.text, self.line_start, self.line_end) is not None
 
     @cached_property
     def asks(self) -> bool:
@@ -333,6 +346,8 @@ def is_answer(candidate: MentionedValue) -> bool:
     if value.isdigit():
         is_odd = (is_odd or passage.kind is Mention.PASSWORD) and len(value) <= MOST_DIGITS
         is_odd = is_odd and not passage.asks_how_many
+    elif not is_odd and _GROUPED_ANSWER.match(value):
+        is_odd = not (passage.asks_how_many or passage.asks_for_other)
     if not is_odd or candidate.between.count("\n") > ROWS_TO_ANSWER or not passage.asks:
         return False
     reply = _REPLY.fullmatch(passage.text, row, candidate.start)
