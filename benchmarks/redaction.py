@@ -38,6 +38,8 @@ ADVERSARIAL = (
     "code: 1234\n", "Password ..... ", "p a s s w o r d : …\n", "p a s s w o r d : x\n", "PIN 1234 ", "token: abc\n",
     "mot de passe: ", "recovery phrase: ", "密 码 ", "wifi code ", "desbloque 1234 ", "lower case ",
     "Passwort (neu) ", "code for the ", "user bob:x ", "a@b.example, ", "пароль от ", "0x",
+    "passphrase:\n- walnut-NINETY-", "The token is below.\n```\n9d1c04be77a25f3380c6e1b2\n```\n", "user and password:\nbo\nTeasel!9\n",
+    "復元フレーズ:\nひつじ ", "key — passphrase: aa bb cc dd ee\n", "电脑的密码：我家的猫叫豆包\n", "Q: passcode?\nA: 55-0192.\n",
 )  # fmt: skip
 
 

@@ -35,6 +35,7 @@ from creonowd.redaction.shape import (
     is_passphrase,
     is_plain_value,
     is_reference,
+    is_remark_han,
     is_stand_in,
     names_a_secret,
     oddity,
@@ -509,7 +510,8 @@ def _words(text: str, first: int, label: _Label) -> Sequence[MatchSpan]:
         and label.is_beside_account
         and not label.name.isascii()
     ):
-        return NOTHING if is_blank_han(han[0]) else (han.span(),)
+        is_other = is_blank_han(han[0]) or is_remark_han(han[0])
+        return NOTHING if is_other else (han.span(),)
     phrase = _PHRASE.match(text, first)
     if (
         phrase is None

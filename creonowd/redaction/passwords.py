@@ -28,11 +28,13 @@ from creonowd.redaction.shape import (
     Oddity,
     has_digit_and_letter,
     has_sign,
+    is_blank,
     is_common_phrase,
     is_common_value,
     is_latin,
     is_numbered_word,
     is_plain_value,
+    is_remark_han,
     is_stand_in,
     names_a_secret,
     oddity,
@@ -117,6 +119,19 @@ _HAN_COMPOUNDS = (
 _HAN_BLANK = re.compile(
     r"[见看问找向请請無无未没沒不同略已忘]|如[下上]|另行|私信|评论|評論|群里|群公告|后缀|为空|默认|初始|错误|錯誤|重置|管理|设置|修改|提示|保密|公众号|关注|回复|正确|本人|生日|和.*一样|없|동일|참조|문의|공지|댓글|쪽지|아래|위와|변경|분실"
 )
+_HAN_THING = re.compile(
+    r"[\s#>*+•·-]{0,8}[\w（）()'’ ]{0,14}?(?:软件|軟體|程序|[Aa][Pp][Pp]|[Ww][Ii]-?[Ff][Ii]|无线网?|無線網?|路由器?|邮箱|郵箱|信箱|[云雲网網][盘盤]|硬[盘碟]|硬碟|U[盘碟]|隨身碟|备份|備份|电脑|電腦|笔记本|筆電|台式机|手机|手機|平板|账号|帐号|帳號|账户|帳戶|压缩包|壓縮檔|文档|文件夹?|相册|后台|後台|博客|论坛|服务器|伺服器|钥匙串|密钥库|加密盘|云笔记|记事本)"
+    r"的?(?:登[录錄]|开机|開機|锁屏|解锁)?"
+)
+"""What of today a password opens, as a note begins with it."""
+_ABOUT_PASSWORDS = re.compile(
+    r"[他她它谁誰]|配角|[章节回卷]|谜|代表|暗示|[藏写寫记記贴貼存设設输輸试試锁鎖位字数數换換由]|[改用]了|改成|改变|变成|发现|真相|身份|应该|长度|每[^天]|猜|破|解[开開]|打开|打開|来自|取自|对应|拼音|倒着|姓名|名称|日期|年份|号码|车牌|身份证|一[行串句组]|陌生|关于|规则|作废|过期|失效|泄露|被|让|说|問"
+    r"|的[^的]{0,3}\Z"
+)
+"""Words of what is said about a password, in a note or an outline."""
+_HOMELY = re.compile(
+    r"[我咱俺]|[猫狗鱼鸟兔鸭鹅猪]|[吃喝]|爱睡|最爱|今天也|天天|周[一二三四五六日末]|火锅|饺子|西瓜|豆腐|粽子|天气|太阳|月亮|下雨|开花"
+)
 _PHRASE_BEFORE = re.compile(
     r"\b(?:[Uu]se|using|set|put|[Tt]ry|[Ee]nter|chose|picked|took) [\"“‘']([A-Za-z0-9][^\"“”‘’'\n]{3,40})[\"”’'] ?\Z"
 )
@@ -142,6 +157,22 @@ _QUALIFIERS = (
         " dialog screen page book hashing encryption validation managers tips advice expired again"
     )
 )
+_PHRASE_NAMES = ("passphrase", "phrase de passe", "phrase secrète", "frase de contraseña", "frase de paso", "frase segreta", "frase-passe", "passwortsatz", "wachtwoordzin", "кодовая фраза", "парольная фраза")  # fmt: skip
+_THING_BEFORE_LABEL = re.compile(
+    r"[\s#>*+•-]{0,8}(?=[^\n]{0,60}(?i:key|clé|clave|schlüssel|gpg|pgp|ssh|luks|laptop|notebook|drive|disk|disc|stick|backup|encrypt|veracrypt|cryptomator|container|vault|archive|keepass|bitwarden|festplatte|platte|disque|disco|computer|rechner|ordinateur|wallet|wi-?fi|wlan|router|nas\b|server|phone))"
+    r"(?u:[\w ./()'’&+#,-]){2,60}(?:[ ]?[—–→:;,]|[ ]-|[)])[ ](?:[Tt]he |[Ii]ts |[Mm]y )?\Z"
+)
+"""A key or a device, and a sign, before the label of its passphrase."""
+_WORDS_ABOUT_PHRASES = word_set(
+    "she he they it we him them same one ones first last line lines word words phrase phrases sentence title name names letter least letters song poem quote verse page chapter scene hero heroine"
+    " agent character protagonist reader readers narrator author written kept stored saved hidden known unknown told asked asks needed not never always only whoever owner given chosen guess guesses guessed"
+    " forgot forgotten forget forgets lost remember remembers remembered type types typed enters entered changed changes need needs how what where when who why which longer string sequence random"
+    " protects protect passwords password secret here there above below again finally whispers says said"
+    " sie er ihr ihm wir nicht nie nur steht liegt geschrieben dieselbe derselbe selbe gleiche gleichen satz wort wörter zeile vergessen"
+    " elle il ils nous même première ligne mot mots écrite notée pas jamais oubliée celle celui"
+    " ella él misma mismo primera línea palabra escrita"
+)
+"""Words of which sentences about a passphrase are made, rather than passphrases."""
 _VERBS = word_set("is was ist lautet est es è é")
 _ASKING = word_set(
     "ask pedir demander demandez fragen frag chiedere vragen vraag спросить come como"
@@ -150,6 +181,10 @@ _WORDS_OF_ADVICE = word_set(
     "see ask must should can could will would please enter choose pick use used set get try send sent page at least than is are was i you"
     " from contact call until changed expires valid since"
 )
+_BEGIN_REMARKS = word_set(
+    "known written kept stored saved noted chosen given typed lost taped printed sealed shared agreed whoever"
+)
+_WORDS_OF_ORDERS = _WORDS_OF_ADVICE - word_set("at is are was i you from")
 _NAMES_USER = re.compile(
     r"\b(?:user(?:[ -]?name)?|login|account|e?-?mail|id|benutzer|konto|usuario|utente|utilisateur)\b[ ]?(?:[:=–—-][ ]?|is )?[\w.@+-]{2,}",
     re.IGNORECASE,
@@ -369,7 +404,7 @@ def _end_of_phrase(match: "re.Match[str]", value: str, last: int, head: str) -> 
         words.pop()
     sentence = _WORDS_OF_ADVICE if is_long else SENTENCE_WORDS
     named = words[:1] if is_long else words
-    if words[0] in _ASKING or not sentence.isdisjoint(words):
+    if words[0] in _ASKING or words[0] in _BEGIN_REMARKS or not sentence.isdisjoint(words):
         return 0
     is_common = any(map(is_common_value, named))
     if is_common and (is_common_phrase(words) or not FUNCTION_WORDS.isdisjoint(words)):
@@ -580,7 +615,7 @@ def _han_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
     is_compound = head.endswith(_HAN_COMPOUNDS)
     if text.startswith(("(全拼", "（全拼", "(拼音", "（拼音"), match.end()):
         return NOTHING
-    if _HAN_BLANK.search(value) or _DOUBT.match(text, match.end()):
+    if _HAN_BLANK.search(value) or is_remark_han(value) or _DOUBT.match(text, match.end()):
         return NOTHING
     has_mark = not value.isalpha()
     if match["is"] is not None and not is_compound:
@@ -588,6 +623,32 @@ def _han_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
     if not (is_compound or has_mark):
         return NOTHING
     return (match.span("value"),)
+
+
+def _phrase_of_thing(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take a sentence of plain words behind the label of the passphrase of a key or a device."""
+    text, start = match.string, match.start()
+    first = max(0, start - LONGEST_LINE_HEAD)
+    line = text.rfind("\n", first, start) + 1
+    if (not line and first) or not _THING_BEFORE_LABEL.fullmatch(text, max(first, line), start):
+        return NOTHING
+    words = match["phrase"].lower().replace(",", "").split()
+    is_other = is_blank(words[0]) or words[0] in _ASKING or is_common_value(words[0])
+    if is_other or not _WORDS_ABOUT_PHRASES.isdisjoint(words):
+        return NOTHING
+    return (match.span("phrase"),) if _WORDS_OF_ORDERS.isdisjoint(words) else NOTHING
+
+
+def _han_sentence(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take a short sentence behind the label of a thing's password, alone on its line: of a cat, of lunch."""
+    text, start, value = match.string, match.start(), match["value"]
+    first = max(0, start - LONGEST_LINE_HEAD)
+    line = text.rfind("\n", first, start) + 1
+    if (not line and first) or not _HAN_THING.fullmatch(text, max(first, line), start):
+        return NOTHING
+    if _HAN_BLANK.search(value) or is_remark_han(value) or _ABOUT_PASSWORDS.search(value):
+        return NOTHING
+    return (match.span("value"),) if _HOMELY.search(value) else NOTHING
 
 
 def _number_after_colon(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -747,6 +808,22 @@ _PASSWORD_RULES = (
         r"(?:密[码碼]|口令|암호|비밀번호)(?:(?P<colon>[ ]?[:：][ \t]{0,2})|(?P<is>是|为|為|就是)(?=[「『“‘\"])|[ ](?=[^\x00-\x7f\s]{1,8}[@#$%^&*_!+-]))"
         r"(?P<quote>[「『“‘\"]?)(?P<value>[\u4e00-\u9fff\uac00-\ud7a3][\u4e00-\u9fff\uac00-\ud7a3@#$%^&*_!+0-9A-Za-z-]{1,19})[」』”’\"]?(?=[ \t]*(?:[\r\n(（,，。；;]|\Z))",
         _han_words,
+        bounded=False,
+        names=True,
+    ),
+    RedactionRule(
+        "labelled_password",
+        ("密码:", "密码：", "密碼:", "密碼：", "口令:", "口令："),
+        r"(?:密[码碼]|口令)[:：][ ]?(?P<value>[\u4e00-\u9fff]{5,14})(?=[ \t]*(?:[\r\n]|\Z))",
+        _han_sentence,
+        bounded=False,
+        names=True,
+    ),
+    RedactionRule(
+        "labelled_password",
+        tuple(f"{name}{sign}" for name in _PHRASE_NAMES for sign in (":", " :", " =", "=")),
+        rf"(?iu:{'|'.join(map(re.escape, _PHRASE_NAMES))})[ ]?[:=][ ](?P<phrase>(?u:[^\W\d_][\w'’-]{{0,19}})(?:,?[ ](?u:[^\W\d_][\w'’-]{{0,19}})){{4,9}})(?=[ \t]*(?:[\r\n]|\Z))",
+        _phrase_of_thing,
         bounded=False,
         names=True,
     ),

@@ -175,6 +175,12 @@ _BLANK_HAN = re.compile(
 )
 
 
+_REMARK_HAN = re.compile(
+    r"主角|女主|男主|反派|主人公|读者|讀者|作者|伏笔|伏筆|线索|線索|悬念|懸念|象征|贯穿|揭[开開示晓]|[贴貼放写寫存藏记記刻]在|发给|发了|告诉|告訴|知道|必须|至少|要求|改过|[换改]一次|[两三几]次|再[发定说议給给]|每[隔两三半]|一样|相同|同样"
+    r"|第[一二三四五六七八九十]+[章节回卷]"
+)
+
+
 _NEIGHBOURS = frozenset((first, second) for first, second in COMMON_PAIRS)
 
 
@@ -338,6 +344,11 @@ def is_blank(value: str) -> bool:
 def is_blank_han(value: str) -> bool:
     """Return whether Chinese, Japanese or Korean words say that there is none, or where it is."""
     return _BLANK_HAN.search(value.replace(" ", "")) is not None
+
+
+def is_remark_han(value: str) -> bool:
+    """Return whether Chinese words tell something about a password: where it is kept, whose, in which chapter."""
+    return _REMARK_HAN.search(value) is not None
 
 
 def is_plain_value(value: str, *, code: bool = True) -> bool:
