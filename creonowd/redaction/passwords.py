@@ -120,6 +120,7 @@ _HAN_BLANK = re.compile(
     r"[见看问找向请請無无未没沒不同略已忘]|如[下上]|另行|私信|评论|評論|群里|群公告|后缀|为空|默认|初始|错误|錯誤|重置|管理|设置|修改|提示|保密|公众号|关注|回复|正确|本人|生日|和.*一样|없|동일|참조|문의|공지|댓글|쪽지|아래|위와|변경|분실"
 )
 _HAN_THING = re.compile(
+    r"(?![^:：\n]*(?:[主配]角|[女男]主|反派|小说|大纲|剧情|情节|场景|[章节回卷]|[他她它谁]))"
     r"[\s#>*+•·-]{0,8}[\w（）()'’ ]{0,14}?(?:软件|軟體|程序|[Aa][Pp][Pp]|[Ww][Ii]-?[Ff][Ii]|无线网?|無線網?|路由器?|邮箱|郵箱|信箱|[云雲网網][盘盤]|硬[盘碟]|硬碟|U[盘碟]|隨身碟|备份|備份|电脑|電腦|笔记本|筆電|台式机|手机|手機|平板|账号|帐号|帳號|账户|帳戶|压缩包|壓縮檔|文档|文件夹?|相册|后台|後台|博客|论坛|服务器|伺服器|钥匙串|密钥库|加密盘|云笔记|记事本)"
     r"的?(?:登[录錄]|开机|開機|锁屏|解锁)?"
 )
@@ -159,6 +160,7 @@ _QUALIFIERS = (
 )
 _PHRASE_NAMES = ("passphrase", "phrase de passe", "phrase secrète", "frase de contraseña", "frase de paso", "frase segreta", "frase-passe", "passwortsatz", "wachtwoordzin", "кодовая фраза", "парольная фраза")  # fmt: skip
 _THING_BEFORE_LABEL = re.compile(
+    r"(?!.*\b(?i:scenes?|chapters?|acts?|novel|story|plot|hero|heroine|villain|draft|kapitel|szene|roman|chapitre|scène|capítulo|escena)\b)"
     r"[\s#>*+•-]{0,8}(?=[^\n]{0,60}(?i:key|clé|clave|schlüssel|gpg|pgp|ssh|luks|laptop|notebook|drive|disk|disc|stick|backup|encrypt|veracrypt|cryptomator|container|vault|archive|keepass|bitwarden|festplatte|platte|disque|disco|computer|rechner|ordinateur|wallet|wi-?fi|wlan|router|nas\b|server|phone))"
     r"(?u:[\w ./()'’&+#,-]){2,60}(?:[ ]?[—–→:;,]|[ ]-|[)])[ ](?:[Tt]he |[Ii]ts |[Mm]y )?\Z"
 )
