@@ -440,7 +440,16 @@ TEXT_CHANNELS: dict[str, Callable[[str, str], dict[str, Any]]] = {
 def texts_of_any_kind(target: Target) -> Tally:
     """Have texts of nine megabytes counted and compressed, each of one thing again and again."""
     withstood = 0
-    units = ("# a\n", '{"a":1}\n', "a", "\u0301\u0316", "\ufdfa", "\U0001f468\u200d", "\u202e")
+    units = (
+        "# a\n",
+        '{"a":1}\n',
+        "/home/a ",
+        "a",
+        "\u0301\u0316",
+        "\ufdfa",
+        "\U0001f468\u200d",
+        "\u202e",
+    )
     for unit in units:
         text = unit * (LONG_TEXT_BYTES // len(json.dumps(unit, ensure_ascii=False).encode()[1:-1]))
         for method in ("tokens:count", "context:tool:compress"):
@@ -821,7 +830,7 @@ KINDS = (
         Kind(f"texts of 3 MB from 8 pages at once: `{method}`", long_texts(method, payload))
         for method, payload in TEXT_CHANNELS.items()
     ),
-    Kind("texts of 9 MB: lines, marks, ligatures, joined signs", texts_of_any_kind),
+    Kind("texts of 9 MB: lines, paths, marks, ligatures, joined signs", texts_of_any_kind),
     Kind("ids of 9 MB", long_ids),
     Kind("a batch of 10 MiB of `1`", batches_of_ones),
     Kind("10 MiB of `[]`, lists in an untyped field", lists_in_an_untyped_field),

@@ -12,6 +12,7 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from functools import cached_property, lru_cache
+from heapq import merge
 from itertools import accumulate
 from operator import itemgetter
 from pathlib import Path, PurePath
@@ -25,6 +26,7 @@ from creonowd.redaction.rules import (
     NEAR,
     PLACEHOLDER,
     RankedSpan,
+    RankedSpans,
     Scanner,
     SecretSpan,
     anchor_spans,
@@ -38,6 +40,7 @@ MOST_PASSES = 8
 DEEPEST = 16
 # Longer texts are not cached. A hash has this length, and the same hashes come in many log lines.
 SHORT_TEXT = 64
+JOINED_AT_ONCE = 4096
 CACHED_TEXTS = 4096
 
 _STEP = re.compile(r"[^/\\]+")
@@ -124,7 +127,7 @@ class Redactor:
         names = self._scanner.names
         if not any(names[rule].endswith("_abs_path") for _, _, rule in spans):
             return clean
-        secrets: list[RankedSpan] = []
+        secrets = RankedSpans()
         for start, end, rule in spans:
             if not names[rule].endswith("_abs_path"):
                 secrets.append((start, end, rule))
@@ -132,7 +135,7 @@ class Redactor:
             for step in _STEP.finditer(text, start, end):  # the path may have covered a secret
                 found, _ = self._search(step[0])
                 at = step.start()
-                secrets += [(at + first, at + last, other) for first, last, other in found]
+                secrets.extend((at + first, at + last, other) for first, last, other in found)
         return replace_spans(text, secrets)
 
     def redact_name(self, path: str) -> str:
@@ -166,19 +169,19 @@ class Redactor:
             for name in sorted(counts)
         )
 
-    def _search(self, text: str) -> tuple[list[RankedSpan], str]:
+    def _search(self, text: str) -> tuple[RankedSpans, str]:
         """Find all secrets; search again without them, as only then others may be recognised."""
         spans = self._scan(text)
         clean = replace_spans(text, spans)
         for _ in range(MOST_PASSES):
-            more = self._scan(clean, spans) if spans else []
+            more = self._scan(clean, spans) if spans else spans
             if not more:
                 break
             spans = _unite(spans, more)
             clean = replace_spans(text, spans)
         return spans, clean
 
-    def _scan(self, text: str, replaced: Sequence[RankedSpan] = ()) -> list[RankedSpan]:
+    def _scan(self, text: str, replaced: Sequence[RankedSpan] = ()) -> RankedSpans:
         """Scan the text once; only near the spans that are `replaced` in it, if these are few."""
         normalised = normalise(text)
         near = replaced and not normalised.disguise and len(replaced) * NEAR < len(text)
@@ -186,7 +189,7 @@ class Redactor:
         if not spans or not normalised.disguise:
             return spans
         original = original_position(normalised)
-        return [(original(start), original(end), rank) for start, end, rank in spans]
+        return RankedSpans((original(start), original(end), rank) for start, end, rank in spans)
 
     @cached_property
     def _scanner(self) -> Scanner:
@@ -207,12 +210,16 @@ def replace_spans(text: str, spans: Sequence[RankedSpan]) -> str:
     """Put the placeholder in place of every span."""
     if not spans:
         return text
+    joined: list[str] = []
     kept: list[str] = []
     done = 0
     for start, end, _ in spans:
         kept.append(text[done:start])
         done = end
-    return PLACEHOLDER.join([*kept, text[done:]])
+        if len(kept) == JOINED_AT_ONCE:
+            joined.append(PLACEHOLDER.join(kept))
+            kept = []
+    return PLACEHOLDER.join([*joined, *kept, text[done:]])
 
 
 def placeholder_starts(spans: Sequence[RankedSpan]) -> list[int]:
@@ -226,13 +233,14 @@ def _shifts(spans: Sequence[RankedSpan]) -> list[int]:
     return list(accumulate(growth, initial=0))
 
 
-def _unite(spans: Sequence[RankedSpan], more: Sequence[RankedSpan]) -> list[RankedSpan]:
+def _unite(spans: RankedSpans, more: RankedSpans) -> RankedSpans:
     """Add spans that were found in the text where `spans` are replaced."""
-    united: list[RankedSpan] = []
-    for start, end, rank in sorted([*spans, *_in_original(spans, more)]):
+    united = RankedSpans()
+    both = RankedSpans(merge(spans, sorted(_in_original(spans, more))))
+    for start, end, rank in both:
         if united and start < united[-1][1]:
-            first, last, best = united[-1]
-            united[-1] = first, max(last, end), best
+            first, last, best = united.pop()
+            united.append((first, max(last, end), best))
         else:
             united.append((start, end, rank))
     return united

@@ -4,6 +4,7 @@ import io
 import json
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -453,3 +454,19 @@ def test_a_path_that_is_to_be_shown_hides_a_configured_key_in_it(place: str) -> 
     shown = Redactor(None, ["unseen-form-of-a-key"]).hide_secrets(f"{place}unseen-form-of-a-key")
 
     assert shown == f"{place}***REDACTED***"
+
+
+@pytest.mark.parametrize("secret", ["/home/a ", "C:\\a\\", "password: Xy9k3Qz8\n"])
+def test_a_text_of_nothing_but_secrets_takes_memory_in_proportion(secret: str) -> None:
+    """A page may send nine megabytes of them."""
+    text = secret * (400_000 // len(secret))
+    redact(secret)
+    tracemalloc.start()
+    try:
+        clean = redact(text).text
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert secret.strip() not in clean
+    assert peak < 10 * len(text)

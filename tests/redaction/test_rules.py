@@ -161,7 +161,8 @@ def test_nothing_new_is_found_far_from_a_change(before: str, after: str, between
     found = scan(SCANNER, text)
     clean = replace_spans(text, found)
 
-    assert scan(SCANNER, clean, placeholder_starts(found)) == scan(SCANNER, clean)
+    near = scan(SCANNER, clean, placeholder_starts(found))
+    assert list(near) == list(scan(SCANNER, clean))
 
 
 def test_what_a_change_brings_within_reach_is_found() -> None:
@@ -174,12 +175,12 @@ def test_what_a_change_brings_within_reach_is_found() -> None:
     more = scan(SCANNER, clean, placeholder_starts(found))
 
     assert (len(found), len(more)) == (1, 1)
-    assert more == scan(SCANNER, clean)
+    assert list(more) == list(scan(SCANNER, clean))
 
 
 def test_what_a_rule_needs_must_be_there() -> None:
-    assert scan(SCANNER, "https://mei:Zq8Lw2Xv9/x") == []
-    assert scan(SCANNER, "https://mei:Zq8Lw2Xv9@x.example") != []
+    assert not scan(SCANNER, "https://mei:Zq8Lw2Xv9/x")
+    assert scan(SCANNER, "https://mei:Zq8Lw2Xv9@x.example")
 
 
 @given(PLAIN)
