@@ -73,7 +73,7 @@ class Mentions:
     def __init__(self, capacity: int = 8_000_000) -> None:
         self._found: Memo[tuple[tuple[str, ...], str], Names] = Memo(capacity, _weigh)
         self._counts: Memo[tuple[tuple[str, ...], str], Counter[str]] = Memo(capacity, _weigh)
-        self._in_heads: Memo[str, dict[tuple[str, ...], Names]] = Memo(capacity, _weigh_head)
+        self._in_heads: Memo[str, Memo[tuple[str, ...], Names]] = Memo(capacity, _weigh_head)
         self._spots: Memo[tuple[tuple[str, ...], str], tuple[_Spots, ...]] = Memo(capacity, _weigh)
 
     def find(self, names: Iterable[str], text: str) -> Names:
@@ -86,12 +86,8 @@ class Mentions:
             return self._find_in_parts(wanted, text)
         head = text[:end]
         # Several kinds of names are looked for in the same text.
-        known = self._in_heads.get(head, dict[tuple[str, ...], Names])
-        found = known.get(wanted)
-        if found is None:
-            if len(known) >= MOST_KINDS:
-                known.clear()
-            found = known[wanted] = self._find_in_parts(wanted, head)
+        known = self._in_heads.get(head, lambda: Memo[tuple[str, ...], Names](MOST_KINDS))
+        found = known.get(wanted, lambda: self._find_in_parts(wanted, head))
         last = self._find_in_parts(wanted, text[end:])
         return found | last if last else found
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history.tool_result import parse_json
+from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.text import lines_of
 from creonowd.threads import until_stopped
@@ -118,17 +119,15 @@ class Round:
     def __init__(self, index: int, messages: Sequence[Message]) -> None:
         self.index = index
         self.messages = tuple(messages)
-        self._values: dict[Hashable, Any] = {}
+        self._values: Memo[Hashable, Any] = Memo(REMEMBERED)
 
     def recall(self, key: Hashable) -> Any:
         """Return the value that was remembered under a key, else None."""
-        return self._values.get(key)
+        return self._values.peek(key)
 
     def remember(self, key: Hashable, value: Any) -> None:
         """Keep a value that depends only on this round and the rounds before it."""
-        if len(self._values) >= REMEMBERED:
-            self._values.clear()
-        self._values[key] = value
+        self._values.put(key, value)
 
     @cached_property
     def view(self) -> tuple[Message, ...]:
