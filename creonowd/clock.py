@@ -23,6 +23,10 @@ class Clock(Protocol):
         """Return the wall clock in milliseconds since the epoch."""
         ...
 
+    def file_time_ms(self) -> int:
+        """Return the time with which the disk would mark a file now."""
+        ...
+
     def monotonic(self) -> float:
         """Return seconds that never run backwards."""
         ...
@@ -42,6 +46,10 @@ class SystemClock:
     def now_ms(self) -> int:
         """Return the wall clock in milliseconds since the epoch."""
         return time.time_ns() // 1_000_000
+
+    def file_time_ms(self) -> int:
+        """Return the time with which the disk would mark a file now."""
+        return self.now_ms()
 
     def monotonic(self) -> float:
         """Return seconds that never run backwards."""
@@ -78,6 +86,10 @@ class SteppingClock:
         """Return the time, one step after the last."""
         self._now_ms += self._step_ms
         return self._now_ms
+
+    def file_time_ms(self) -> int:
+        """Return the real time, as the disk has no other; looks at files move no step."""
+        return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:
         """Return real seconds: deadlines and latencies stay real."""

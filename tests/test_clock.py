@@ -30,6 +30,14 @@ def test_a_stepping_clock_repeats_itself() -> None:
     assert first.token() != second.token()
 
 
+def test_looks_at_files_in_the_background_move_no_step() -> None:
+    first, second = SteppingClock(), SteppingClock()
+    looked = [first.file_time_ms() for _ in range(3)]
+
+    assert min(looked) >= SystemClock().file_time_ms() - 60_000
+    assert first.now_ms() == second.now_ms()
+
+
 def test_time_moves_forward() -> None:
     clock = SystemClock()
 

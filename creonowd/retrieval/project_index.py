@@ -276,7 +276,7 @@ class ProjectIndex:
         changes, started = self._changes, self._clock.monotonic()
         scope = IndexScope(
             root=self._root,
-            now_ms=self._clock.now_ms(),
+            now_ms=self._clock.file_time_ms(),
             open_documents=dict(self._open_documents()),
             finder=self._finder,
         )

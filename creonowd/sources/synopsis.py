@@ -184,7 +184,7 @@ class Chapters:
     def _read_disk(self, root: Path) -> _DiskChapters:
         kept = self._kept.peek(root)
         before = {} if kept is None else kept.chapters
-        return _chapters_on_disk(root, before, self._clock.now_ms()), _read_story_file(root)
+        return _chapters_on_disk(root, before, self._clock.file_time_ms()), _read_story_file(root)
 
 
 def _on_disk(chapters: Mapping[str, _KeptChapter], path: str) -> StoryDocument | None:

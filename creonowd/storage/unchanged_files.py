@@ -157,7 +157,7 @@ class FileCache:
         return snapshot
 
     def _is_old(self, snapshot: FileSnapshot) -> bool:
-        return self._clock.now_ms() - snapshot.updated_at_ms > RECENT_MS
+        return self._clock.file_time_ms() - snapshot.updated_at_ms > RECENT_MS
 
     def _forget(self, key: tuple[Path, str]) -> int:
         kept = self._kept.pop(key, None)

@@ -289,7 +289,7 @@ class Tree:
             return status
         path, mark = root / entry.name, mark_of(status)
         known = self._outlines.peek(path)
-        is_recent = self._clock.now_ms() - status.st_mtime_ns // 1_000_000 <= RECENT_MS
+        is_recent = self._clock.file_time_ms() - status.st_mtime_ns // 1_000_000 <= RECENT_MS
         if known is None or is_recent or known[0] != mark:
             known = (mark, is_outline(entry.name, _front_matter_of(root, entry.name)))
             self._outlines.put(path, known)
