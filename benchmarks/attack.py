@@ -888,6 +888,8 @@ KINDS = (
 def main(argv: list[str]) -> None:
     """Print a table with a row for each kind of attack, and which of them are out of bounds."""
     chosen = [one for one in KINDS if not argv or any(word in one.name for word in argv)]
+    if not chosen:
+        raise SystemExit("No kind of attack has one of these words in its name.")
     print(
         "| attack | attempts | withstood | memory at most | kept after | descriptors kept | log "
         "| worst ping of an owner | of an idle daemon | not waiting for a core | work of the loop "
