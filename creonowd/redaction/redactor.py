@@ -13,6 +13,7 @@ from decimal import Decimal
 from enum import Enum
 from functools import cached_property, lru_cache
 from heapq import merge
+from io import StringIO
 from itertools import accumulate
 from operator import itemgetter
 from pathlib import Path, PurePath
@@ -40,7 +41,6 @@ MOST_PASSES = 8
 DEEPEST = 16
 # Longer texts are not cached. A hash has this length, and the same hashes come in many log lines.
 SHORT_TEXT = 64
-JOINED_AT_ONCE = 4096
 CACHED_TEXTS = 4096
 
 _STEP = re.compile(r"[^/\\]+")
@@ -210,16 +210,15 @@ def replace_spans(text: str, spans: Sequence[RankedSpan]) -> str:
     """Put the placeholder in place of every span."""
     if not spans:
         return text
-    joined: list[str] = []
-    kept: list[str] = []
+    # A list of the parts would take as much again as the result.
+    written = StringIO(newline="")
     done = 0
     for start, end, _ in spans:
-        kept.append(text[done:start])
+        written.write(text[done:start])
+        written.write(PLACEHOLDER)
         done = end
-        if len(kept) == JOINED_AT_ONCE:
-            joined.append(PLACEHOLDER.join(kept))
-            kept = []
-    return PLACEHOLDER.join([*joined, *kept, text[done:]])
+    written.write(text[done:])
+    return written.getvalue()
 
 
 def placeholder_starts(spans: Sequence[RankedSpan]) -> list[int]:

@@ -15,7 +15,7 @@ from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from creonowd.redaction.shape import is_random, is_shouted, is_stand_in, is_words
-from creonowd.text import encode_well_formed, well_formed
+from creonowd.text import well_formed
 from creonowd.threads import check_stopped, until_stopped
 
 if TYPE_CHECKING:
@@ -297,9 +297,9 @@ class NormalisedText(NamedTuple):
 
 def normalise(text: str) -> NormalisedText:
     """Undo disguises; a text without any is returned as it is."""
-    text, encoded = encode_well_formed(text)
+    text = well_formed(text)
     disguises: list[str] = []
-    if _has_hidden(text, encoded):
+    if _has_hidden(text):
         text = _changed(text, lambda part: part.translate(_WIDE_TO_NARROW))
         disguises.append(_HIDDEN)
     if "\\u" in text:
@@ -340,10 +340,12 @@ def original_position(normalised: NormalisedText) -> Callable[[int], int]:
     return lambda at: at + (shifts[last - 1] if (last := bisect_right(ends, at)) else 0)
 
 
-def _has_hidden(text: str, encoded: bytes) -> bool:
+def _has_hidden(text: str) -> bool:
+    # Slice by slice: copies of all of it would take twice the memory of a huge text.
+    parts = (text[start : start + SLICE].encode() for start in range(0, len(text), SLICE))
     if text.isascii():
-        return len(encoded.translate(None, _CONTROLS)) < len(encoded)
-    return _TAGS_ENCODED in encoded or _SUSPECT.search(text) is not None
+        return any(len(part.translate(None, _CONTROLS)) < len(part) for part in parts)
+    return any(_TAGS_ENCODED in part for part in parts) or _SUSPECT.search(text) is not None
 
 
 @cache
