@@ -210,7 +210,6 @@ def replace_spans(text: str, spans: Sequence[RankedSpan]) -> str:
     """Put the placeholder in place of every span."""
     if not spans:
         return text
-    # A list of the parts would take as much again as the result.
     written = StringIO(newline="")
     done = 0
     for start, end, _ in spans:
