@@ -10,8 +10,8 @@ A folder above that is moved, or anything that is mounted, ends it too.
 
 Some changes Linux does not report, or not at once: those through a memory mapping come when it is
 unmapped, those through another name of the file or below an overlay never. So a revision lasts for
-`FULL_CHECK_SECONDS` at most; then every file is looked at again. A folder with a file that has more
-than one name has no revision, nor has one with a link that might be followed, with too many folders,
+`FULL_CHECK_SECONDS` at most; then every file is looked at again, and while all have the same marks
+the revision stays. A folder with a file that has more than one name has no revision, nor has one with a link that might be followed, with too many folders,
 or on a disk that others can change without this system. Its files are checked one by one, as
 everywhere where there is no such queue.
 """
@@ -24,6 +24,7 @@ import struct
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -196,7 +197,7 @@ class FolderRevisions:
     """The revisions of the folders that were used last; safe to use from any thread."""
 
     def __init__(self, clock: Clock) -> None:
-        self._now = clock.monotonic
+        self._now, self._file_time_ms = clock.monotonic, clock.file_time_ms
         self._watches: dict[Path, _WatchQueue] = {}
         self._retries: dict[Path, float] = {}
         self._lock = threading.Lock()
@@ -247,7 +248,7 @@ class FolderRevisions:
             self._retries = {path: at for path, at in self._retries.items() if at > now}
             if root in self._retries:
                 return None
-            watch = self._watches.pop(root, None) or _WatchQueue(folder)
+            watch = self._watches.pop(root, None) or _WatchQueue(folder, self._file_time_ms)
             self._watches[root] = watch
             over = list(self._watches)[:-MOST_ROOTS]
         for least_used in over:
@@ -272,14 +273,15 @@ class _FolderEvent(NamedTuple):
 class _WatchQueue:
     """The queue of one folder, and what is watched; a lock guards all of it."""
 
-    def __init__(self, folder: WatchedFolder) -> None:
-        self._folder = folder
+    def __init__(self, folder: WatchedFolder, file_time_ms: Callable[[], int]) -> None:
+        self._folder, self._file_time_ms = folder, file_time_ms
         self._lock = threading.Lock()
         self._queue = self._mounts = -1
         self._poll: Any = None
         # The paths of watched folders by the number of the watch; None for those above the root.
         self._paths: dict[int, str | None] = {}
         self._revision: int | None = None
+        self._marks: bytes | None = None
         self._checked_at = 0.0
         self._is_closed = False
 
@@ -303,12 +305,12 @@ class _WatchQueue:
                 self._open()
             self._is_quiet()
             changed = self._changed_files()
-            if self._revision is None or now - self._checked_at >= FULL_CHECK_SECONDS:
-                changed = None
-            if changed is None:
+            is_due = now - self._checked_at >= FULL_CHECK_SECONDS
+            if changed is None or is_due or self._revision is None:
+                before = None if changed is None or changed else self._revision
                 self._revision, self._checked_at = None, now
-                self._watch_all()
-                self._revision = next(_numbers)
+                is_same = self._watch_all()
+                self._revision = before if before and is_same else next(_numbers)
             elif changed:
                 self._revision = None
                 self._check(changed)
@@ -381,10 +383,11 @@ class _WatchQueue:
             except (FileNotFoundError, NotADirectoryError):
                 continue
 
-    def _watch_all(self) -> None:
+    def _watch_all(self) -> bool:
         """Watch each folder, and only then look which folders and files are in it.
 
-        What comes meanwhile is reported by the watch of the folder above.
+        What comes meanwhile is reported by the watch of the folder above. Return whether all files
+        have the same marks as the last time, and none was written shortly before either.
         """
         root = self._folder.root
         paths: dict[int, str | None] = {}
@@ -392,10 +395,14 @@ class _WatchQueue:
             _check_disk(above, _LOCAL | {_OVERLAY})
             paths[_call("inotify_add_watch", self._queue, os.fsencode(above), _ABOVE)] = None
         _check_disk(root, _LOCAL)
-        _WatchWalk(self._folder, self._queue, paths).enter(f"{root}", "", None, 0)
+        walk = _WatchWalk(self._folder, self._queue, paths)
+        walk.enter(f"{root}", "", None, 0)
         for watch in self._paths.keys() - paths.keys():
             _remove_watch(self._queue, watch)
         self._paths = paths
+        is_young = self._file_time_ms() - walk.newest_ns // 1_000_000 <= RECENT_MS
+        before, self._marks = self._marks, None if is_young else walk.marks.digest()
+        return before is not None and before == self._marks
 
 
 class _WatchWalk:
@@ -405,6 +412,7 @@ class _WatchWalk:
         self._folder, self._queue, self._paths = folder, queue, paths
         self._device: int | None = None
         self._entries = 0
+        self.marks, self.newest_ns = sha256(), 0
 
     def enter(self, name: str, path: str, above: int | None, depth: int) -> None:
         """Watch a folder and those below it."""
@@ -448,10 +456,16 @@ class _WatchWalk:
                         folders.append(entry.name)
                 elif self._folder.reads(path, entry.name):
                     try:
-                        _check_status(entry.stat(follow_symlinks=False))
+                        self._add_file(path, entry)
                     except FileNotFoundError:
                         continue
         return folders
+
+    def _add_file(self, path: str, entry: os.DirEntry[str]) -> None:
+        status = entry.stat(follow_symlinks=False)
+        _check_status(status)
+        self.marks.update(repr((path, entry.name, mark_of(status))).encode())
+        self.newest_ns = max(self.newest_ns, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def _check_status(status: os.stat_result) -> None:

@@ -13,6 +13,7 @@ from creonowd.clock import SystemClock
 from creonowd.storage import unchanged_files
 from creonowd.storage.unchanged_files import (
     FULL_CHECK_SECONDS,
+    RECENT_MS,
     MOST_ROOTS,
     RETRY_SECONDS,
     FolderRevisions,
@@ -26,9 +27,13 @@ class HandClock(SystemClock):
     """A clock that is set by hand."""
 
     seconds = 100.0
+    ahead_ms = 0
 
     def monotonic(self) -> float:
         return self.seconds
+
+    def file_time_ms(self) -> int:
+        return super().file_time_ms() + self.ahead_ms
 
 
 @pytest.fixture
@@ -199,6 +204,49 @@ def test_every_second_everything_is_looked_at_again(
     second = revisions.read(watched(root))
     assert second not in {None, first}
     assert revisions.peek(watched(root)) == second
+
+
+def test_where_every_file_is_found_as_before_the_revision_stays(
+    revisions: FolderRevisions, root: Path, clock: HandClock
+) -> None:
+    clock.ahead_ms = RECENT_MS + 1
+    first = revisions.read(watched(root))
+
+    for _ in range(3):
+        clock.seconds += FULL_CHECK_SECONDS
+        assert revisions.peek(watched(root)) is None
+        assert revisions.read(watched(root)) == first
+
+    (root / "in/b.md").write_text("new", encoding="utf-8")
+    clock.seconds += FULL_CHECK_SECONDS
+    assert revisions.read(watched(root)) not in {None, first}
+
+
+def test_a_revision_stays_only_if_no_file_was_young_at_the_check_before(
+    revisions: FolderRevisions, root: Path, clock: HandClock
+) -> None:
+    young = revisions.read(watched(root))
+
+    clock.ahead_ms = RECENT_MS + 1
+    clock.seconds += FULL_CHECK_SECONDS
+    second = revisions.read(watched(root))
+    clock.seconds += FULL_CHECK_SECONDS
+
+    assert second not in {None, young}
+    assert revisions.read(watched(root)) == second
+
+
+def test_what_is_written_through_memory_is_seen_at_the_next_check(
+    revisions: FolderRevisions, root: Path, clock: HandClock
+) -> None:
+    clock.ahead_ms = RECENT_MS + 1
+    with (root / "a.md").open("r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
+        first = revisions.read(watched(root))
+        memory[0] = ord("x")
+        clock.ahead_ms += RECENT_MS
+        clock.seconds += FULL_CHECK_SECONDS
+
+        assert revisions.read(watched(root)) not in {None, first}
 
 
 def test_what_is_written_through_memory_is_seen_when_it_is_unmapped(
