@@ -86,6 +86,7 @@ from creonowd.workspace.creonow_tree import (
     PROJECT_FILE,
     FolderReader,
     ProjectFile,
+    is_document,
 )
 from creonowd.workspace.documents import Buffer, DocumentId
 from creonowd.workspace.projects import Project
@@ -94,6 +95,8 @@ LONGEST_NAME = 256
 # A text of up to this many code points is handled on the event loop.
 INLINE_CHARACTERS = 200_000
 MOST_PINS = 50
+# About how many bytes it takes to know that a document is not there.
+MISSING_WEIGHT = 4000
 NO_SAMPLING = Sampling()
 
 # What an assembly may fail with.
@@ -545,14 +548,19 @@ def _read_document(
         ("document", document_id),
         lambda: call.session.documents.read_now(call.project, document_id, listed),
         # Another document may be reached through a link, or be one that is not watched.
-        lambda buffer: document_id in listed and _is_quick(buffer),
-        lambda buffer: buffer.memory if isinstance(buffer, Buffer) else 0,
+        lambda buffer: (document_id in listed and _is_quick(buffer))
+        or (_is_missing(buffer) and is_document(document_id)),
+        lambda buffer: buffer.memory if isinstance(buffer, Buffer) else MISSING_WEIGHT,
     )
 
 
 def _is_quick(buffer: Buffer | DaemonError) -> bool:
     """Return whether a document could be read, and is short enough for the event loop."""
     return isinstance(buffer, Buffer) and buffer.length <= INLINE_CHARACTERS
+
+
+def _is_missing(buffer: Buffer | DaemonError) -> bool:
+    return isinstance(buffer, DaemonError) and buffer.code is ErrorCode.NOT_FOUND
 
 
 def _outline(

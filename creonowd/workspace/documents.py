@@ -435,7 +435,8 @@ class Documents:
                 return self.files.read_listed(project.root, document_id)
             return self._read_file(project, document_id)
         except DaemonError as error:
-            return error
+            # Whoever keeps it must not keep the frames in which it was raised.
+            return error.with_traceback(None)
 
     def _read_file(self, project: Project, document_id: str) -> Buffer:
         """Read a document on disk by its name, which may be the redacted one of a list."""

@@ -185,6 +185,22 @@ async def test_a_change_is_seen_by_the_next_request(
     assert seen in after["prompt"]
 
 
+@pytest.mark.parametrize("name", ["03.md", "第二卷/03.md"])
+async def test_a_document_that_was_not_there_is_seen_as_soon_as_it_is(
+    novel: Novel, session: Session, name: str
+) -> None:
+    for _ in range(3):
+        await again_quickly(novel, session)
+        missing = await assemble(novel, documentId=name)
+        assert "IMMEDIATE_UNAVAILABLE" in str(missing["warnings"])
+
+        novel.put(name, "第三章\n\n雪停了。\n")
+        there = await assemble(novel, documentId=name)
+        (novel.root / name).unlink()
+
+        assert "雪停了" in there["prompt"]
+
+
 async def test_a_budget_that_changed_is_kept_at_once(novel: Novel, session: Session) -> None:
     await settled(novel, session)
     budget = await novel.client.call("context:budget:get", novel.params)
