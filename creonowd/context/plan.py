@@ -39,7 +39,8 @@ MOST_SUMMARIES = 3
 EVERYTHING = "all"
 LONGEST_SENTENCE = 200
 SETTLED_STEP = 256
-KEPT_CHARACTERS = 2_000_000
+# Five hundred authors, each with the sentences before and after where the query ends.
+KEPT_CHARACTERS = 8_000_000
 STEPS = 4
 # What the story so far may take of the budget, or of the skill's target if that is less.
 SYNOPSIS_PERCENT = 15
@@ -430,29 +431,37 @@ def last_sentences(text: str, end: int, cursor: int) -> LastSentences:
 
     An unfinished sentence is not searched for: its query would change with every letter.
     """
-    first = max(0, end - SENTENCE_REACH - CONTEXT)
-    before = text[first:cursor]
-    start, end = max(0, end - SENTENCE_REACH) - first, end - first
+    start = max(0, end - SENTENCE_REACH)
+    first = max(0, start - CONTEXT)
     # What ends up to `end` depends on nothing behind the next visible character.
-    seen = _NO_BLANK.search(before, end)
-    read = before if seen is None else before[: seen.end()]
-    first_part = _whole_sentences.get(
-        (read, start, end, start), lambda: _sentences_in(read, start, end, start)
+    seen = _NO_BLANK.search(text, end, cursor)
+    first_part = _kept_sentences(
+        text[first : cursor if seen is None else seen.end()],
+        start - first,
+        end - first,
+        start - first,
     )
+    # A sentence, and what decides where it ends, begin no earlier than this before it.
+    first, before_end = max(0, end - CONTEXT - LONGEST_SENTENCE), first + first_part.end
+    text, end, cursor = text[first:cursor], end - first, cursor - first
+    begin = max(0, before_end - first)
     # The same up to a place that moves in steps: to look for all after each letter took 15 µs a page.
-    settled = end + (len(before) - end) // SETTLED_STEP * SETTLED_STEP
-    stop = _SENTENCE_TAIL.match(before, settled)
-    stretch = before if stop is None else before[: stop.end()]
-    second_part = _whole_sentences.get(
-        (stretch, end, settled, first_part.end),
-        lambda: _sentences_in(stretch, end, settled, first_part.end),
-    )
-    rest = _sentences_in(before, settled, len(before), second_part.end)
+    settled = end + (cursor - end) // SETTLED_STEP * SETTLED_STEP
+    stop = _SENTENCE_TAIL.match(text, settled)
+    stretch = text if stop is None else text[: stop.end()]
+    second_part = _kept_sentences(stretch, end, settled, begin)
+    rest = _sentences_in(text, settled, cursor, second_part.end)
     added = dict.fromkeys((*second_part.sentences, *rest.sentences))
     # A set: to compare a hundred sentences with each of sixty took 80 µs.
     known = frozenset(first_part.sentences)
     new = tuple([sentence for sentence in added if sentence not in known])
     return LastSentences(first_part.sentences, new)
+
+
+def _kept_sentences(text: str, start: int, end: int, begin: int) -> WholeSentences:
+    return _whole_sentences.get(
+        (text, start, end, begin), lambda: _sentences_in(text, start, end, begin)
+    )
 
 
 def _sentences_in(text: str, start: int, end: int, begin: int) -> WholeSentences:

@@ -361,7 +361,7 @@ class Memory:
         """What was read of documents."""
         self.retrieved: Memo[tuple[object, ...], Any] = Memo(2 * characters, _weigh_value)
         """Retrieved as it was rendered, by the ids of what it was made of."""
-        self.outcomes: Memo[tuple[int, ...], Any] = Memo(characters, _weigh_outcome)
+        self.outcomes: Memo[tuple[int, ...], Any] = Memo(2 * characters, _weigh_outcome)
         """Sums of a layer, by the ids of its evidence."""
         self.chunks: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
         """Ranked chunks, by what was retrieved."""
@@ -370,7 +370,7 @@ class Memory:
         self.mentions = Mentions(characters // 2)
         """Where texts mention which names."""
         self.document_mentions: Memo[tuple[object, str], Any] = Memo(
-            characters // 4, _weigh_mentioned
+            characters // 2, _weigh_mentioned
         )
         """Entities that a document mentions."""
 

@@ -548,8 +548,10 @@ def _read_document(
         ("document", document_id),
         lambda: call.session.documents.read_now(call.project, document_id, listed),
         # Another document may be reached through a link, or be one that is not watched.
-        lambda buffer: (document_id in listed and _is_quick(buffer))
-        or (_is_missing(buffer) and is_document(document_id)),
+        lambda buffer: (
+            (document_id in listed and _is_quick(buffer))
+            or (_is_missing(buffer) and is_document(document_id))
+        ),
         lambda buffer: buffer.memory if isinstance(buffer, Buffer) else MISSING_WEIGHT,
     )
 

@@ -51,7 +51,7 @@ SMALL_SHARE = 8
 KEPT_BYTES = 4_000_000
 KEPT_CHARACTERS = 4_000_000
 # Five hundred authors ask in two scopes each; with half as much each asked anew.
-KEPT_ALLUSIONS_BYTES = 12_000_000
+KEPT_ALLUSIONS_BYTES = 18_000_000
 KEPT_TEXTS = 2048
 KEPT_ENDS = 100_000
 KEPT_EXCERPTS = 2048

@@ -124,7 +124,7 @@ class PassageSearch:
     def __init__(self, indexes: Indexes) -> None:
         self._indexes = indexes
         self.results: Memo[ResultKey, SourceResult] = Memo(KEPT_BYTES, _weigh)
-        self.query_fragments: Memo[ResultKey, QueryFragments] = Memo(KEPT_BYTES // 2, _weigh_query)
+        self.query_fragments: Memo[ResultKey, QueryFragments] = Memo(KEPT_BYTES, _weigh_query)
         self.search_fragments: Memo[SearchKey, FoundFragments] = Memo(KEPT_BYTES // 2, _weigh_found)
         self.queries: Memo[tuple[object, str, str], Query] = Memo(KEPT_RESULTS)
         self._unique_results: Memo[SourceResult, SourceResult] = Memo(KEPT_RESULTS)
