@@ -29,7 +29,7 @@ PIN_NAMES = (
     "pin", "puk", "otp", "tan", "mtan", "einmalcode", "einmalpasswort", "one-time code", "one-time password", "one-time passcode", "sicherheitscode", "security code", "zutrittscode", "cvv2", "cvv", "cvc", "digicode", "geheimzahl", "türcode", "tür-code", "torcode", "zahlencode", "zahlenkombination",
     "kombination", "combination", "combo", "combinaison", "combinación", "combinação", "combinazione", "lockbox", "keypad",
     "padlock", "key box", "keybox", "schlüsselsafe", "schlüsselbox", "alarmcode", "toegangscode", "inlogcode", "pincode", "kod do", "kod pin",
-    "código do", "código da", "código de la", "código del", "codice del", "codice di", "haustür-code", "haustürcode", "zugangscode",
+    "código do", "código da", "código de la", "código del", "codice del", "codice di", "child lock", "parental control", "parental controls", "kindersicherung", "jugendschutz", "contrôle parental", "control parental", "controllo parentale", "家长锁", "童锁", "儿童锁", "家长控制", "ペアレンタルコントロール", "haustür-code", "haustürcode", "tresorcode", "garagencode", "kellercode", "schlosscode", "displaycode", "gerätecode", "handycode", "anmeldecode", "logincode", "login-code", "verifizierungscode", "code de connexion", "code de vérification", "schlüsseltresor", "schlüsselkasten", "schlüsseldepot", "zugangscode",
     "security number", "telefoonbank", "電子錠", "电子锁", "門鎖", "门锁", "密码锁", "門禁", "门禁", "锁屏密码", "bike lock", "luggage lock", "door lock", "combination lock", "cadenas", "candado", "lucchetto", "key safe", "host key", "пин-код", "пинкод", "пин", "код домофона", "код двери", "код подъезда", "код доступа",
     "код от", "код на", "комбинация", "锁码", "门禁码", "pin码", "主持人密钥", "取件码", "暗証番号", "暗証コード", "解錠番号", "registration lock", "gerätesperre", "displaysperre", "bildschirmsperre", "tastensperre", "sperrcode", "entsperrcode", "screen lock", "lock screen", "code de déverrouillage", "code de verrouillage", "bloqueo de pantalla",
     "código de desbloqueo", "código de desbloqueio", "codice di sblocco", "код разблокировки", "暗証", "zahlenschloss", "zahlenschloß", "vorhängeschloss", "fahrradschloss", "kofferschloss", "antivol", "cijferslot",
@@ -58,6 +58,16 @@ _CODE_NAMES = (
     "コード",
     "코드",
 )
+_OTHER_CODE_NAMES = (
+    "and the one for", "and the one on", "and the one to", "und der für", "und die für", "und der am", "und der zum", "und der vom", "et celui de", "et celui du", "et celle de", "et celle du",
+    "y el de", "y el del", "y la de", "y la del", "e quello del", "e quello della", "e quello dell'", "e quella del", "e quella della", "e o do", "e o da", "e a do", "e a da", "en die van", "a ten do",
+)  # fmt: skip
+"""Names of one more code behind another one."""
+_CODE_BEFORE = re.compile(
+    r"(?:code|código|codigo|codice|kode|kod|pin|clave)\b[^\n0-9]{1,40}[#*]?(?P<number>(?=[A-Z]{0,3}[0-9])[0-9A-Z-]{3,9})[#*]?[,;]?[ ]\Z",
+    re.IGNORECASE,
+)
+_OTHER_ONE = re.compile(r"celui|celle|the one|quell", re.IGNORECASE)
 _OPENED = re.compile(
     r"\b(?:i?phone|ipad|tablet|handy|téléphone|tablette|móvil|teléfono|cellulare|telefono|celular|telefon|laptop|voicemail|mailbox|garasje\w*|port\w{0,3}|dør\w{0,3}|lås\w{0,3}|hus\w{0,3}|clavier|teclado|tastiera|tastatur|türschloss|torschloss|vorhängeschloss|toetsenbord|panel|(?:key|lock|mail|post)?[ -]?box|schlüssel(?:box|kasten|safe|tresor|fach)|door|gate|alarm|lock|locker|lockbox|keypad|garage|entry|entrance|building|safe|house|flat|apartment|phone|wi-?fi|wlan|access"
     r"|security|duress|panic|burglar|bike|suitcase|shed|storage|voicemail|card|verification|printer|copier|scanner|drucker|kopierer|imprimante|impresora|stampante|boiler|login|sms|one-time|2fa|two-factor"
@@ -91,15 +101,16 @@ _BEGINS_SENTENCE = re.compile(
 _DIGITS = re.compile("[0-9]")
 _NUMBER = (
     r"[~*_`]{0,3}(?P<number>[#*]?[0-9](?:[0-9]|[ ]?[–—·/-][ ]?(?=[0-9])|[ ](?=[0-9])){2,15}[#*]?"
-    r"|(?=[A-Za-zА-я]{0,5}[0-9])[0-9A-Za-zА-я]{4,8}|[A-Z0-9]{2,6}(?:-[A-Z0-9]{2,6}){1,3})(?![\w*]|[.:/,]\d|[ ]?%|-\w)"
+    r"|(?=[A-Za-zА-я]{0,5}[0-9])[0-9A-Za-zА-я]{4,8}|[A-Z0-9]{2,6}(?:-[A-Z0-9]{2,6}){1,3}|G-[0-9]{6})(?![\w*]|[.:/,]\d|[ ]?%|-\w)"
 )
 _WORDS = r"(?:[ ](?u:(?:[^\W\d_]|[0-9]{1,2}(?=[ ][A-Za-z]))[\w'’-]{0,19})){0,8}?"
 _JOINT = (
     r"(?P<joint>[:：]?[*_]{0,2}[ \t]{0,8}(?:\r?\n[ \t]{0,8}){1,2}(?:[-*+>•][ \t]{1,3})?"
     r"(?=[*_`]{0,3}[#*]?[0-9][0-9 –-]{2,14}[#*]?[*_`]{0,3}[ \t]{0,8}(?:[\r\n]|\Z))"
-    r"|[ \t]{0,2}(?:[:：]['*_]{2,3}|[:：=–—|]|->|→|-(?=[ ])|\.{3,}|…+|[(（])[ \t]{0,4}"
-    r"|['’]s[ ]|[ ]{2,24}|\t{1,4}|[ ](?i:is|was|wants|needs|takes|accepts|expects|asks for|verlangt|will|braucht|demande|veut|pide|quiere|vuole|chiede|pede|ist|lautet|war|est|es|é|è|er|är|eh|c['’]est|(?:moves|changes|goes|becomes|switches|wechselt|passe|passa|cambia|muda)(?: to| auf| zu| à| a| para| in)?|(?:is|ist|est|es|é|è) (?:the|der|die|das|le|la|les|el|los|il|lo|o|a|de|het)|(?:is |ist |est |es )?(?:now|still|jetzt|maintenant|ahora)|это|теперь)[ :]{1,2}"
-    r"|(?:是|为|為|は|는|은)[ ]?)"
+    r"|[ \t]{0,2}(?:[:：]['*_]{2,3}|[:：=–—|]|->|→|-(?=[ ])|\.{3,}|…+|[(（](?:[^()（）\n0-9]{1,24}[)）][ ]?(?:[:：=–—|]|->|→|\.{3,}|…+))?)[ \t]{0,4}"
+    r"|['’]s[ ]|[ ]{2,24}|\t{1,4}|[ ](?i:is|was|(?:is |ist |est )?(?:set to|set at|eingestellt auf|réglé sur)|wants|needs|takes|accepts|expects|asks for|verlangt|will|braucht|demande|veut|pide|quiere|vuole|chiede|pede|ist|lautet|war|est|es|é|è|er|är|eh|c['’]est|(?:moves|changes|goes|becomes|switches|wechselt|passe|passa|cambia|muda)(?: to| auf| zu| à| a| para| in)?|(?:is|ist|est|es|é|è) (?:the|der|die|das|le|la|les|el|los|il|lo|o|a|de|het)|(?:is |ist |est |es )?(?:now|still|jetzt|maintenant|ahora)|это|теперь)[ :]{1,2}"
+    r"|,?[ ](?=[wqcd])(?:which|qui|que|che|die|der|das|welche[rs]?) (?:is|reads|est|es|è|é|ist|lautet)[ :]{1,2}"
+    r"|(?:[，,][ ]?)?就?(?:是|为|為|は|는|은)[ ]?)"
 )
 _COUNTED = re.compile(
     r"[ ]?(?:[-–~至到][ ]?\d|[位个個字次元年月日章层層分秒天%]|文字|桁|자리|자\b|(?:characters|chars|digits|letters|times|attempts|tries|minutes"
@@ -111,7 +122,7 @@ _TURN = re.compile(
     r"|\b([0-9]{1,2})[ ](?i:left|right|links|rechts)\b"
 )
 _NUMBER_BEFORE = re.compile(r"(?<![A-Za-z0-9.])(?:[A-Z]-)?([0-9]{4,8}|[0-9]{3}[- ][0-9]{3})\Z")
-_CLEAR_NAMES = frozenset(("пин", "geheimzahl", "digicode", "код от", "pin码"))
+_CLEAR_NAMES = frozenset(("пин", "пин-код", "пинкод", "geheimzahl", "digicode", "код от", "pin码"))
 _OTHER_CODES = frozenset(
     "号號编編代条條尺页頁数數解起乱亂源价價筹籌维維形区區国國密转轉译節节機机制砝流"
 )
@@ -204,7 +215,7 @@ def _code(match: "re.Match[str]") -> Sequence[MatchSpan]:
     text, start, number = match.string, match.start(), match["number"]
     first = max(0, start - NEAR_CODE)
     line = text.rfind("\n", first, start) + 1
-    sentences = re.split(r"[.!?][ ]", text[max(first, line) : start])
+    sentences = re.split(r"(?<![0-9])[.!?][ ]", text[max(first, line) : start])
     head = sentences[-1]
     if not head.strip() or _REFERS_BACK.match(match["words"]) or _BEGINS_SENTENCE.fullmatch(head):
         head = sentences[-2][-NEAR_CODE:] + ". " + head if len(sentences) > 1 else head
@@ -214,8 +225,10 @@ def _code(match: "re.Match[str]") -> Sequence[MatchSpan]:
     is_keyed = number.endswith(("#", "*")) and (match["joint"] is not None or not match["words"])
     is_sent = match["joint"] is not None and _SENT_TO.search(head + match["words"]) is not None
     is_sent = is_sent and _ENDS_SENTENCE.match(text, match.end("number")) is not None
+    is_keyed = is_keyed or (match["joint"] and _SINGLE_DIGITS.match(number) is not None)
     is_known = is_keyed or is_sent or _OPENED.search(head + match["words"]) is not None
-    if _NO_SECRET_CODE.search(head) or not is_known:
+    is_other = _OTHER_ONE.match(match[0]) and not _CODE_WORD.search(text, first, start)
+    if is_other or _NO_SECRET_CODE.search(head) or not is_known:
         return NOTHING
     if match["joint"] is None and (head is not sentences[-1] or "–" in number):
         return NOTHING
@@ -231,6 +244,20 @@ def _code(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (match.span("number"),)
 
 
+def _other_code(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the number of one more code: `The door code is 3381 and the one for the shed, 4460`."""
+    text, start = match.string, match.start()
+    before = _CODE_BEFORE.search(text, max(0, start - NEAR_CODE), start)
+    if before is None or _COUNTED.match(text, match.end("number")):
+        return NOTHING
+    if _YEAR.match(before["number"]) and _YEAR.match(match["number"]):
+        return NOTHING
+    is_known = (
+        _OPENED.search(match["words"]) is not None and len(_DIGITS.findall(match["number"])) > 2
+    )
+    return (match.span("number"),) if is_known else NOTHING
+
+
 def _ends_label(match: "re.Match[str]") -> bool:
     """Return whether a short label and its code are all that the line or clause says."""
     is_short = match["words"].count(" ") <= 3 and match["number"].isalnum()
@@ -241,7 +268,8 @@ def _dial(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take the numbers to which the dial of a safe is turned."""
     first, last = max(0, match.start() - NEAR_CODE), match.end() + NEAR_CODE
     turns = [turn.span(turn.lastindex or 1) for turn in _TURN.finditer(match.string, first, last)]
-    fewest = 3 if match[0].lower().startswith("turn") else 2
+    is_doubtful = match[0].lower().startswith("turn") or match.string.startswith(" (", match.end())
+    fewest = 3 if is_doubtful else 2
     return turns if len(turns) >= fewest else NOTHING
 
 
@@ -268,7 +296,7 @@ def _new_code(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 
 _CODE = re.compile(
-    r"[ \t]{0,8}(?:(?:[-*•·☐☑□▢✓✔]|\[[ xX]?\]|[0-9]{1,3}[.):]?)[ \t]{1,3}|[・●○◦①-⑳][ ]?)?[\"'`]?"
+    r"[ \t]{0,8}(?:(?:[-*+•][ \t]{1,3})?(?:[-*•·☐☑□▢✓✔]|\[[ xX]?\]|[0-9]{1,3}[.):]?)[ \t]{1,3}|[・●○◦①-⑳][ ]?)?[\"'`]?"
     r"([A-Za-z0-9]{3,16}(?:[- ][A-Za-z0-9]{3,10}){0,11})[\"'`]?(?=[ \t]*(?:[\r\n,、;，。/|(（]|\Z)|[ ]{2})[ \t]*[,、;，/|]?(?:\r?\n)?"
 )
 _REST_OF_LABEL = re.compile(
@@ -333,7 +361,9 @@ _BACKUP_NAMES = (
     "wiederherstellungscode", "notfallcode", "ersatzcode", "codes de secours", "code de secours", "codes de récupération",
     "code de récupération", "códigos de recuperación", "código de recuperación", "códigos de respaldo", "códigos de backup",
     "códigos de recuperação", "codici di backup", "codici di recupero", "tan-liste", "tan list", "liste de codes", "резервные коды", "коды восстановления", "备用验证码",
-    "恢复代码", "备用码", "备份码", "恢复码", "備用碼", "恢復碼", "バックアップコード", "リカバリーコード", "回復コード", "복구 코드", "백업 코드",
+    "2fa recovery", "2fa backup", "two-factor recovery", "two-factor backup", "rescue code", "codes d'urgence", "códigos de emergencia", "códigos de reserva", "códigos de emergência", "codici di emergenza", "codici di riserva",
+    "herstelcode", "back-upcode", "reservecode", "noodcode", "kody zapasowe", "zapasowe kody", "kody odzyskiwania", "reservkod", "запасные коды", "аварийные коды", "备份验证码", "备份登录码", "备用登录码", "备用登陆码",
+    "应急验证码", "应急码", "应急代码", "救援码", "恢复验证码", "一次性备份码", "備份驗證碼", "備用驗證碼", "救援碼", "恢复代码", "备用码", "备份码", "恢复码", "備用碼", "恢復碼", "バックアップコード", "バックアップ用コード", "リカバリーコード", "リカバリコード", "予備コード", "緊急コード", "回復コード", "복구 코드", "복구코드", "백업 코드", "백업코드", "예비 코드",
 )  # fmt: skip
 _QUESTION_NAMES = (
     "memorable answer", "找回密码的", "security question", "security answer", "sicherheitsantwort", "réponse secrète", "respuesta secreta", "risposta segreta", "resposta secreta", "secret question", "memorable word", "sicherheitsfrage", "question secrète",
@@ -536,7 +566,7 @@ RULES = (
     RedactionRule(
         "labelled_pin",
         PIN_NAMES,
-        rf"(?P<name>(?iu:{_any_of(PIN_NAMES)}))(?:[12](?=[:： ])|[- ](?i:code|number|nummer))?(?:[ ]?[(（][^()（）\n0-9]{{1,24}}[)）])?[】」』)\]\"'*`]{{0,3}}(?P<words>{_WORDS})"
+        rf"(?P<name>(?iu:{_any_of(PIN_NAMES)}))(?:[12](?=[:： ])|[- ](?i:code|number|nummer)|[码碼])?(?:[ ]?[(（][^()（）\n0-9]{{1,24}}[)）])?[】」』)\]\"'*`]{{0,3}}(?P<words>{_WORDS})"
         rf"(?:{_JOINT}|[ ]{{0,2}})[\"“「『]?{_NUMBER}",
         _pin,
         names=True,
@@ -546,6 +576,13 @@ RULES = (
         _CODE_NAMES,
         rf"(?iu:{_any_of(_CODE_NAMES)})[】」』)\]\"'*`]{{0,3}}(?P<words>{_WORDS})(?:{_JOINT}|[ ]{{1,2}})[\"“「『]?{_NUMBER}",
         _code,
+        names=True,
+    ),
+    RedactionRule(
+        "labelled_pin",
+        _OTHER_CODE_NAMES,
+        rf"(?iu:{_any_of(_OTHER_CODE_NAMES)})(?P<words>{_WORDS})(?:{_JOINT}|,?[ ]){_NUMBER}",
+        _other_code,
         names=True,
     ),
     RedactionRule(
@@ -573,9 +610,10 @@ RULES = (
             "safe:",
             "safe is",
             "safe opens",
+            "safe (",
             "tresor",
         ),
-        r"(?i)保险[柜箱]|保險箱|密码[:：]|金庫|ダイヤル|郵便受け|turns? (?:right|left)|combination|safe(?=:| is| opens)|tresor",
+        r"(?i)保险[柜箱]|保險箱|密码[:：]|金庫|ダイヤル|郵便受け|turns? (?:right|left)|combination|safe(?=:| is| opens| \()|tresor",
         _dial,
         bounded=False,
         names=True,
@@ -702,7 +740,7 @@ _SET_TO = (
 )
 _DIAL = re.compile(r"[0-9]{1,2}(?:-[0-9]{1,2}){2,5}\Z")
 _OPENS = re.compile(
-    r"open|unlock|disarm|öffn|auf(?:geht|machen)|geht auf|offen|entsperr|ouvr|déverrouill|désarm|abr|desbloq|apr[eioa]|sblocc|otw|öppna|откры|сним|отключ|выключ|desact|désact|désarm|coupe|apaga|spegn|disatt|abgeschalt|ausgeschalt|scharf|deaktiv|off\b|开|開|解除|撤防|열|끄",
+    r"open|unlock|disarm|öffn|auf(?:geht|machen)|geht auf|offen|entsperr|ouvr|déverrouill|désarm|abr|desbloq|apr[eioa]|sblocc|otw|öppna|откры|сним|отключ|выключ|desact|désact|désarm|coupe|apaga|spegn|disatt|abgeschalt|ausgeschalt|scharf|deaktiv|\barm(?:s|ed|ing|er|ez|ar|are|a)?\b|\b(?:set|on|ein|an) (?:with|mit)\b|activ|布防|off\b|开|開|解除|撤防|열|끄",
     re.IGNORECASE,
 )
 _CODE_WORD = re.compile("code|код|コード|kod|코드|digi|keypad|[:：]", re.IGNORECASE)
@@ -715,7 +753,7 @@ _SPACED_DIGITS = re.compile(r"[0-9](?:[ ·-][0-9]){3,7}\Z")
 _DASHED = frozenset(("– ", "— ", "- ", "= ", ": ", "…"))
 _SINGLE_DIGITS = re.compile(r"[0-9](?:-[0-9]){3,7}\Z")
 _ENTERED_AFTER = re.compile(
-    r"[\"'”’」』]?,?[ ]?(?:eingeben|eintippen|tippen|drücken|intoetsen|を?入力|って入れ|を?押|누르|누르고|입력|(?:and |then |und |dann |puis |y |e |et |и |seguid[oa] de |suivi de |followed by |gefolgt von )?(?:the |l['’]|la |le |o )?"
+    r"[\"'”’」』]?,?[ ]?(?:\+[ ])?(?:eingeben|eintippen|tippen|drücken|intoetsen|を?入力|って入れ|を?押|누르|누르고|입력|(?:and |then |und |dann |puis |y |e |et |и |seguid[oa] de |suivi de |followed by |gefolgt von )?(?:the |l['’]|la |le |o )?"
     r"(?:star|asterisk|asterisco|cardinal|étoile|dièse|raute|sternchen|hash|pound key|almohadilla|решётк|звёздочк|井号|星号|井|再按))",
     re.IGNORECASE,
 )
@@ -885,7 +923,10 @@ def _is_joined(candidate: MentionedValue, name: str, gap: str) -> bool:
         return True
     is_sure = len(value) > 4 or not value.isdigit() or not value.startswith(("19", "20"))
     is_lock = name in _ONLY_LOCKS
-    is_lock = is_lock or (candidate.is_behind_colon and _LETTER_AND_NUMBER.match(value) is not None)
+    bare = candidate.before.rstrip(BEFORE_VALUE)
+    is_lock = is_lock or (
+        bare.endswith((":", "：", "→")) and _LETTER_AND_NUMBER.match(value) is not None
+    )
     return is_lock and is_sure and candidate.in_sentence
 
 
