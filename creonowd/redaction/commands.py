@@ -95,7 +95,11 @@ def _plain_argument(match: "re.Match[str]") -> Sequence[MatchSpan]:
         return ((start, last),)
     if _names_password(match[1]):
         return NOTHING
-    value = match[1].partition("@")[0] if match[0].lower().startswith("sqlplus") else match[1]
+    value = (
+        match[1].partition("@")[0]
+        if match[0].lower().startswith(("sqlplus", "jdbc:"))
+        else match[1]
+    )
     if not is_latin(value) or not is_plain_value(unaccented(value), code=False):
         return NOTHING
     return ((match.start(1), match.start(1) + len(value)),)
@@ -155,9 +159,14 @@ _LEADS = (
     ("secret 0 ", "secret 0 "),
     ("pihole ", r"pihole -a -p[ ]"),
     ("ftp> user ", r"ftp> user \S{1,64} "),
+    ("rclone obscure ", "rclone obscure "),
+    ("snmp-server community ", "snmp-server community (?:[07] )?"),
+    ("snmp community ", "(?:set )?snmp community "),
+    ("ascii-text ", r"(?:key|secret|psk|password) ascii-text "),
     ("radtest ", r"radtest \S{1,64} "),
     ("wpa_passphrase ", r"wpa_passphrase (?:\"[^\"\n]{1,32}\"|'[^'\n]{1,32}'|\S{1,32}) "),
     ("encrypt_string ", r"encrypt_string (?:--vault-id \S{1,64} )?(?!-)"),
+    ("jdbc:oracle:", r"jdbc:oracle:\w{1,8}:[\w.-]{1,64}/(?=[^\s@]{3,64}@)"),
     ("sqlplus ", r"(?i:sqlplus) (?:-\w+ )?[\"']?\w{1,32}/(?=[^\s@]{3,64}(?:@|\s|\Z))"),
     ("lftp ", r"lftp (?:[^\n;|&]{0,40}? )?-u [\"']?[\w.@-]{1,64},"),
     ("-storepass ", "-storepass[ ]"),

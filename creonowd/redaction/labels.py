@@ -431,6 +431,7 @@ _BARE = re.compile(rf"(?:[!-~\u00c0-\u024f]){{4,{LONGEST_FIELD_VALUE}}}+")
 _UNTIL = re.compile(
     r"&(?=[A-Za-z_]\w{0,24}=)|\\(?:[nrt]|\W|\Z)|[,;]\Z|[,;](?=[\"'A-Za-z])|%26|&quot;|<"
 )
+_ESCAPED_SIGN = re.compile(r"\\([^\w\s\\])")
 _OPENED_BY = {")": "(", "]": "[", "}": "{", ">": "<"}
 _LETTERS_JOINED = re.compile(r"[A-Za-z]+[_.!&#*+$%^~-][A-Za-z]+(?:[_.!&#*+$%^~-][A-Za-z]+){0,3}\Z")
 _MAY_NAME_VALUE = re.compile(
@@ -461,7 +462,7 @@ def _field(match: "re.Match[str]") -> Sequence[MatchSpan]:
     elif match["form"]:
         is_taken = is_plain_value(value)
     else:
-        plain = unaccented(value)
+        plain = unaccented(_ESCAPED_SIGN.sub(r"\1", value) if quoted else value)
         is_taken = _is_password(plain, quoted=quoted) and (
             strength is not Strength.SECRET or _is_key(plain)
         )
@@ -594,6 +595,32 @@ def _any_of(names: Sequence[str]) -> str:
     return "|".join(sorted(map(re.escape, names), key=len, reverse=True))
 
 
+_LINES_AROUND = 200
+_SERVICE_SETTING = re.compile(
+    r"(?:\A|\n)[ \t-]{0,16}[\"']?(?:[\w.-]{0,24}[_.-])?(?:host(?:name)?|port|ur[il]|addr(?:ess)?|server|broker|endpoint|user(?:name)?|db|database)[\"']?[ \t]{0,8}[:=]",
+    re.IGNORECASE,
+)
+_METHOD = re.compile(
+    r"sha-?[0-9]|scram|md5|oauth|oidc|saml|ntlm|kerberos|krb5|gssapi|basic|digest|bearer|cert|ldap|[0-9]{5}|client|service|account",
+    re.IGNORECASE,
+)
+_NUMBERED_WORDS = re.compile(r"[a-z]{2,}(?:[_.-][a-z]{1,}){1,4}[_.-][0-9]{2,6}\Z")
+
+
+def _auth_of_service(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the value of `auth:` among the settings of a service, if it is the name of no method."""
+    text, start, end = match.string, match.start(), match.end()
+    value = match["value"]
+    is_odd = oddity(value) >= Oddity.ODD or _NUMBERED_WORDS.match(value) is not None
+    if not is_odd or not is_plain_value(value) or names_a_secret(value) or _METHOD.search(value):
+        return NOTHING
+    first = max(0, start - _LINES_AROUND)
+    is_among = _SERVICE_SETTING.search(text, first, start) or _SERVICE_SETTING.search(
+        text, end, end + _LINES_AROUND
+    )
+    return (match.span("value"),) if is_among else NOTHING
+
+
 _WORD_NAMES = tuple(name for name in _FIELD_NAMES if re.fullmatch(f"{_IDENTIFIER}+", name))
 _PHRASE_NAMES = tuple(name for name in _FIELD_NAMES if name not in _WORD_NAMES)
 
@@ -601,6 +628,13 @@ FIELD_RULES = (
     _field_rule(_WORD_NAMES, rf"(?P<name>(?>{_IDENTIFIER}{{2,{LONGEST_IDENTIFIER}}}(?<![.-])))"),
     _field_rule(
         _PHRASE_NAMES, rf"(?P<name>(?iu:{_any_of(_PHRASE_NAMES)})(?:_(?u:\w){{1,24}}|s\b)?)"
+    ),
+    RedactionRule(
+        "labelled_password",
+        ("auth:", "auth =", "auth=", 'auth"'),
+        r"(?i:auth)[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?(?P<value>[!#-&(-+\--~]{6,64}?)[\"']?,?[ \t]*(?=[\r\n#]|\Z)",
+        _auth_of_service,
+        bounded=False,
     ),
 )
 

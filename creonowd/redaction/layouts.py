@@ -24,9 +24,11 @@ from creonowd.redaction.shape import (
     has_sign,
     is_blank,
     is_blank_han,
+    is_code_group,
     is_common_value,
     is_gibberish,
     is_hash,
+    is_key_like,
     is_latin,
     is_passphrase,
     is_plain_value,
@@ -166,6 +168,7 @@ _VALUE_FIELD = re.compile(
 _NO_PHRASE_BELOW = FUNCTION_WORDS - word_set(
     "a an the of in on at by for from with and or to my your our"
 )
+_NAME_OF_VARIABLE = re.compile(r"(?:\n|\A)[ \t]*-?[ \t]*name[ ]?:[ ]?[\"']?[A-Z0-9_]*\Z")
 _HEADING_ONLY = re.compile(r"[^\n\t|,;!?，。；！？]{0,60}\Z")
 
 _POINTS_DOWN = re.compile(
@@ -209,6 +212,10 @@ _CELLS = {
 
 _TITLE_BEFORE = re.compile(r"<(?:key|h[1-6]|dt|th|b|strong|label)>[^<>\n]{0,40}\Z", re.IGNORECASE)
 _COUNTED = re.compile(r"[0-9][ ]?[位个個字次元年月日天%]|文字|桁|자리")
+_LICENCE_ABOVE = re.compile(
+    r"<[\w:-]{0,24}(?:licen[cs]e|activation|registration|product|lizenz|subscription)",
+    re.IGNORECASE,
+)
 _NO_HEADER = frozenset('="')
 _GAP = re.compile(r"\S[ ]{2,}(?=\S)")
 _HTML_CELL = re.compile(r"<t[hd](?:\s[^<>]{0,120})?>(?:\s{0,8}<\w{1,6}>)?([^<>]{0,128})<")
@@ -230,6 +237,8 @@ def _below(match: "re.Match[str]") -> Sequence[MatchSpan]:
     if match["phrase"]:
         return (match.span("phrase"),) if _is_phrase_below(match, strength) else NOTHING
     value = match["value"].rstrip("*_`\"'" if match["marks"] else "")
+    if ":" in value and match.string[start - 1 : start] == ":":
+        return NOTHING
     is_chain = _is_chain(value, strength, phrase="phrase" in match["name"].lower())
     if strength < Strength.SECRET or not (is_chain or _is_below(value, strength)):
         return NOTHING
@@ -373,6 +382,13 @@ def _field_of_block(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (field.span(kind),) if is_taken else NOTHING
 
 
+def _variable(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the value of a variable that is set in two lines, its name and its value."""
+    head = match.string[max(0, match.start() - LONGEST_HEAD) : match.start()]
+    is_variable = _NAME_OF_VARIABLE.search(head) is not None
+    return (match.span("value"),) if is_variable and is_plain_value(match["value"]) else NOTHING
+
+
 def _end_of_block(match: "re.Match[str]") -> int:
     """Find where the braces close, or the first line that is indented no deeper than the title."""
     text, end = match.string, match.end()
@@ -410,6 +426,16 @@ def _element(match: "re.Match[str]") -> Sequence[MatchSpan]:
         return NOTHING
     start = match.start(kind) + match[kind].index(value)
     return ((start, start + len(value)),)
+
+
+def _code_element(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the code in `<serial>`, and in the `<key>` of a licence or a registration."""
+    if match["code"] is None:
+        first = max(0, match.start() - LONGEST_BLOCK)
+        if _LICENCE_ABOVE.search(match.string, first, match.start()) is None:
+            return NOTHING
+    is_code = is_code_group(match["value"]) or is_key_like(match["value"])
+    return (match.span("value"),) if is_code else NOTHING
 
 
 def _column(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -719,6 +745,17 @@ RULES = (
     ),
     RedactionRule(
         "secret_below_label",
+        _with_endings(
+            ("password", "passwd", "passphrase", "pass", "pwd", "pw"), ("\n", "\r", '"\n')
+        ),
+        r"(?P<name>PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|PW)[\"']?[ \t]*\r?\n[ \t]{0,16}value[ ]?:[ ]?[\"']?(?P<value>[!-~]{3,64}?)[\"']?[ \t]*(?=[\r\n]|\Z)",
+        _variable,
+        bounded=False,
+        swallows=False,
+        names=True,
+    ),
+    RedactionRule(
+        "secret_below_label",
         ("\n```", "\n~~~", "\n  ```", "\n  ~~~"),
         r"\n[ ]{0,2}(?:```|~~~)(?:te?xt|plain|console|none|secret|)[ \t]*\r?\n[ \t]{0,8}(?P<value>[!-~]{8,128}+)[ \t]*\r?\n[ ]{0,2}(?:```|~~~)",
         _in_block,
@@ -757,6 +794,14 @@ RULES = (
         r"(?:</(?:key|h[1-6]|dt|th|b|strong|label)>\s{0,32}<(?:string|value|pre|p|code|dd|td|span)(?:\s[^<>\n]{0,60})?>|[\"']?(?:\s[^<>\n]{0,80})?>\s{0,16}(?:<value>)?)(?P<content>[^<>\n]{1,128})\s{0,16}</"
         r"|[\"']\s{1,8}value=[\"'](?P<attribute>[^\"'\n]{1,128})[\"'])",
         _element,
+        bounded=False,
+        swallows=False,
+    ),
+    RedactionRule(
+        "secret_in_markup",
+        ("<serial", "<licen", "<activation", "<registration", "<product", "<key>", "<code>"),
+        r"(?i)<(?:(?P<code>serial|licen[cs]e|activation|registration|product)(?:[_-]?(?:key|code|number|no|nr|serial))?|key|code)(?:\s[^<>\n]{0,60})?>\s{0,16}(?P<value>[A-Za-z0-9-]{8,64})\s{0,16}</",
+        _code_element,
         bounded=False,
         swallows=False,
     ),
