@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from creonowd.redaction.labels import password_of_pair
+from creonowd.redaction.passwords import is_plain_sentence
 from creonowd.redaction.rules import NOTHING, PLACEHOLDER, MatchSpan, RedactionRule
 from creonowd.redaction.secret_names import (
     FOREIGN_NAMES,
@@ -25,6 +26,7 @@ from creonowd.redaction.shape import (
     COMMON_VALUES,
     FUNCTION_WORDS,
     SENTENCE_WORDS,
+    STORY_WORDS,
     Oddity,
     has_digit_and_letter,
     has_sign,
@@ -86,6 +88,12 @@ _PLAIN_KEYS = ("key", "code", "pin", "pass", "secret")
 _OTHER_KEYS = tuple(name for name in KEY_NAMES if name not in _PLAIN_KEYS)
 _NAMES_OF_ACCOUNTS = frozenset(("clave", "parola", "pin", "pass", "chave", "secret"))
 
+_CLUES = frozenset(("clave", "chave", "parola"))
+"""Those of them that are passwords below a network, and clues or words elsewhere."""
+_NAMES_NETWORK = re.compile(
+    r"(?:\A|\n)[ \t>*-]{0,8}(?:ssid|wi-?fi|wlan|red|rete|rede)\b[^\n:=]{0,24}[:=]", re.IGNORECASE
+)
+
 _TAIL = (
     r"(?P<tail>s?(?:[ ]?[#№]?[0-9]{1,2}(?![0-9A-Za-z#*@&]))?(?:[ ]?(?:\([^()\n]{1,40}\)|（[^（）\n]{1,40}）|\[[^\[\]\n]{1,24}\])){0,2}"
     r"(?:[ ](?:(?u:[^\W_][\w.@/'’-]{0,24})[ ]?){1,5}?(?=[:：=\t…|<~•·→⇒►▶»👉–—]|[ ](?:[-–—=~•·]|[ ])|\.{3}|[-=]>)|[ ](?:[-–—]|for|of|on|to|für|fürs|zum|zur|vom|im|pour|du|de|del|della|do|da|para|per|van|voor|от|для|на|к|від|till)[ ](?:(?u:[^\W_][\w.@/'’-]{0,24})[ ]?){1,4}(?=[ \t]*[:：]?[ \t]*\r?\n))?)"
@@ -102,7 +110,7 @@ _BLANK = r"(?P<tail>)(?P<firm>\A(?!))?(?P<loose>\A(?!))?(?P<below>\A(?!))?[ ](?=
 """A mere blank, in the groups of other joints."""
 _BEFORE_NUMBER = (
     _BLANK
-    + r"(?=[0-9]{6,24}(?![0-9A-Za-z.:/-])|[a-z0-9]{2,12}(?:[-_][a-z0-9]{1,12}){2,6}(?![\w@/-]))"
+    + r"(?=[0-9]{6,24}(?![0-9A-Za-z.:/-])|[a-z0-9]{2,12}(?:[-_][a-z0-9]{1,12}){2,6}(?![\w@/-])|www\.[\w.-]{4,40}[ \t]*(?:[\r\n]|\Z))"
 )
 _BEFORE_DIGIT = _BLANK + r"(?=[A-Za-z]{0,12}[!-/:-@]?[A-Za-z]{0,12}[0-9])"
 _QUOTED = re.compile(
@@ -175,7 +183,12 @@ _BLANK_WORDS = BLANK_VALUES | word_set(
     "ask asking pedir pide pida demander demande demandez fragen frag chiedere chiedi vragen vraag spør fråga zapytaj spytaj спросить спроси même misma mismo mesma mesmo stessa stesso siempre sempre toujours immer"
     " qui que chez avec beim dans là où dove donde onde quello celle celui hier ici aquí qui ici"
 )
-_NOT_WORDS = COMMON_VALUES | SENTENCE_WORDS
+_LETTERS = word_set("a i")
+"""English words that are “and” or “to” in other languages."""
+_NOT_WORDS = COMMON_VALUES | SENTENCE_WORDS | STORY_WORDS
+
+
+_PHRASES = ("phras", "フレーズ", "프레이즈")
 
 
 class _Joint(IntEnum):
@@ -207,7 +220,7 @@ class _Label:
     def is_named(self) -> bool:
         """Whether the whole label names a password, and not a manager or a hint of passwords."""
         words = re.findall(r"\w+", self.tail.lower())
-        if not _OTHER_TAILS.isdisjoint(words):
+        if not _OTHER_TAILS.isdisjoint(words) or not STORY_WORDS.isdisjoint(words):
             return False
         if self.name.lower() in KEY_NAMES:
             return self._names_key
@@ -260,7 +273,13 @@ class _Label:
     @property
     def names_phrase(self) -> bool:
         """Whether it names a whole phrase."""
-        return "phras" in self.name.lower()
+        return any(part in self.name.lower() for part in _PHRASES)
+
+    @property
+    def names_foreign_thing(self) -> bool:
+        """Whether one word says what a password opens, in another language than English: `Kennwort Telekom`."""
+        is_word = self.tail.isalpha() and not is_blank(self.tail)
+        return is_word and self.name.lower() in FOREIGN_NAMES
 
     @property
     def is_beside_user(self) -> bool:
@@ -295,6 +314,11 @@ class _Label:
             nearest = max(0, first - LONGEST_NEIGHBOUR)
             first = max(nearest, self.text.rfind("\n", nearest, max(0, first - 1)) + 1)
         return self.text[first : self.line]
+
+    @property
+    def is_below_network(self) -> bool:
+        """Whether a network is named on one of the lines right above."""
+        return _NAMES_NETWORK.search(self._above) is not None
 
     @cached_property
     def is_beside_account(self) -> bool:
@@ -355,7 +379,8 @@ def _spans(entry: _Entry) -> Sequence[MatchSpan]:
         return NOTHING if is_stand_in(entry.value) else (span,)
     if last > first and " " not in entry.value and _is_password(entry):
         return (span,)
-    if joint is _Joint.FIRM and label.is_entry:
+    may_be_phrase = joint is _Joint.FIRM or (joint is _Joint.LOOSE and label.names_phrase)
+    if may_be_phrase and label.is_entry:
         return _words(text, first, label)
     return _words_below(text, first, label) if joint is _Joint.BELOW else NOTHING
 
@@ -456,9 +481,12 @@ def _is_word(entry: _Entry) -> bool:
         return len(words) > 1 and FUNCTION_WORDS.isdisjoint(words)
     if entry.joint is not _Joint.FIRM or entry.is_quoted or len(value) < 4:
         return False
-    if label.name.lower() in _NAMES_OF_ACCOUNTS and not _is_chain(value, 3):
+    name = label.name.lower()
+    is_clue = name in _NAMES_OF_ACCOUNTS and not (name in _CLUES and label.is_below_network)
+    if is_clue and not _is_chain(value, 3):
         return False
-    is_alone = label.names_one and label.is_entry and label.begins_line
+    is_named = label.names_one or label.names_foreign_thing
+    is_alone = is_named and label.is_entry and label.begins_line
     is_alone = is_alone and _LINE_ENDS.match(entry.text, entry.last) is not None
     return is_alone and all(map(str.isalpha, words)) and _NOT_WORDS.isdisjoint(words)
 
@@ -511,6 +539,7 @@ def _words(text: str, first: int, label: _Label) -> Sequence[MatchSpan]:
         and not label.name.isascii()
     ):
         is_other = is_blank_han(han[0]) or is_remark_han(han[0])
+        is_other = is_other or (text.startswith("(", han.end()) and "=" in text[label.end : first])
         return NOTHING if is_other else (han.span(),)
     phrase = _PHRASE.match(text, first)
     if (
@@ -522,15 +551,13 @@ def _words(text: str, first: int, label: _Label) -> Sequence[MatchSpan]:
     ):
         return NOTHING
     words = phrase[0].lower().replace(",", "").split()
-    if (
-        label.names_phrase
-        and len(words) >= 3
-        and words[0] not in _BLANK_WORDS
-        and re.search("[0-9]", phrase[0])
-    ):
+    is_numbered = re.search("[0-9]", phrase[0]) is not None
+    is_phrase = label.names_phrase and len(words) >= 3 and words[0] not in _BLANK_WORDS
+    if (is_phrase and is_numbered) or (phrase[0][0].islower() and is_plain_sentence(words)):
         return (phrase.span(),)
-    is_sentence = not _NOT_WORDS.isdisjoint(words) or not _BLANK_WORDS.isdisjoint(words)
-    is_sentence = is_sentence or not (is_latin(phrase[0]) or re.search("[0-9]", phrase[0]))
+    other = _NOT_WORDS - _LETTERS if label.name.lower() in FOREIGN_NAMES else _NOT_WORDS
+    is_sentence = not other.isdisjoint(words) or not _BLANK_WORDS.isdisjoint(words)
+    is_sentence = is_sentence or not (is_latin(phrase[0]) or is_numbered)
     return NOTHING if is_sentence or len(words) < 3 else (phrase.span(),)
 
 
@@ -607,7 +634,7 @@ RULES = (
             "密码短语",
             "パスフレーズ",
         ),
-        r"(?iu:passphrase|phrase de passe|passwortsatz|frase de contraseña|frase-senha|密码短语|パスフレーズ)[^\n.。„“‘«‹「『\"`]{0,40}[„“«‹「『\"`] ?((?:[^\s„“”‘’«»‹›「」『』\"`]{1,20} ){2,8}[^\s„“”«»‹›「」『』\"`]{1,20}?)[,.]? ?[“”»›」』\"`]",
+        r"(?iu:passphrase|phrase de passe|passwortsatz|frase de contraseña|frase-senha|密码短语|パスフレーズ)[^\n.。„“‘«‹「『\"`]{0,40}[„“«‹「『\"`] ?((?:[^\s„“”‘’«»‹›「」『』\"`]{1,20} ){2,8}[^\s„“”«»‹›「」『』\"`]{1,20}?|(?<=[「『])[^\s「」『』]{1,20}[ \u3000][^\s「」『』]{1,20})[,.]? ?[“”»›」』\"`]",
         _whole_phrase,
         bounded=False,
         names=True,

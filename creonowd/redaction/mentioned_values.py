@@ -33,7 +33,7 @@ _TELLING_WORDS = word_set(
     "is was now to type enter try with lautet ist jetzt auf mit est c'est c’est avec es ahora con é è это теперь на it's it’s para"
 )
 _OTHER_NAMES = word_set(
-    "user username user-name for of account by login log-in named called id handle host server ssid network version file commit sha "
+    "user username user-name for of account by login log-in named called id handle host server ssid network réseau netz netzwerk rete rede netwerk version file commit sha "
     "sha1 sha256 md5 model port room order invoice isbn benutzer benutzername nutzer nutzername konto identifiant utilisateur usuario "
     "utente usuário cuenta логин пользователь at in on from via page chapter session uid pid request request-id trace trace-id"
     " correlation-id correlation ticket error charset encoding collation codec region instance driver timeout build release revision ref reference"

@@ -112,6 +112,7 @@ _NAMES_OF_CODES = (
     "兑换",
 )
 _ASKING_FOR_ONE = frozenset(("basic auth", "sudo asks", "guest network", "hotspot"))
+_COUNTS_THINGS = re.compile(r"[ ][a-z]{3,}s\b")
 _JOINED_WORDS = re.compile(r"[A-Za-z]{3,24}(?:_[A-Za-z]{3,24}){1,3}\Z")
 _LEADS_TO_NAME = re.compile(
     r"[\"'”’»`)\]*_!]{0,3}(?:[ ]?(?:←|<-|[–—]|[ ]-[ ]|[(（]|这(?:个|就)?是|就是)|,?[ ](?:is|was|as|for|ist|est|es|é|è|als|comme|como|come|de|como|pour|para|per|как)[ ]"
@@ -119,7 +120,9 @@ _LEADS_TO_NAME = re.compile(
 )
 _ASSIGNED = re.compile(r"[\"'`*_)）】」]{0,3}[ \t]{0,4}(?:[:：=＝]|is\b|是)")
 _CELL_BEFORE = re.compile(r"(?:\t[ ]{0,4}|[ \u3000]{2}|[|/:：=→–—-][ \t\u3000])[\"'`*]{0,3}\Z")
-_PAIR_BEFORE = re.compile(r"[^\s/→…—–=:：.](?:[ ]?\.{3,}|[ ]?…+|[ ]?→|[ ][/—–=]|\t|[:：])[ \t]?\Z")
+_PAIR_BEFORE = re.compile(
+    r"[^\s/→…—–=:：.](?:[ ]?\.{3,}|[ ]?…+|[ ]?→|[ ][/—–=]|\t|[ ]?[:：])[ \t]?\Z"
+)
 _LOGIN_PAIR = re.compile(r"[\w@.+-][ ]?(?:/|→)[ ]\Z")
 _NETWORK = re.compile(
     r"wi-?fi|network|wlan|\bwpa|\bwep\b|rout(?:er|eur)|netz|réseau|\bla red\b|acceso|correo|servidor|hotspot|сети|无线|sudo|staging|portal|cuenta|banco",
@@ -130,7 +133,7 @@ _MIXED_KEY = re.compile(
     r"(?!.*[a-z]{4})(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])(?=(?:[A-Za-z]*[0-9]){2})(?=.*(?:[a-z][A-Z]|[0-9][A-Za-z][0-9A-Z]))[A-Za-z0-9]{10,}\Z"
 )
 _VALUE_LABEL = re.compile(
-    r"[ \t>*-]{0,12}(?i:value|key|token|secret|wert|schlüssel|valeur|clé|valor|clave|valore|chiave|chave|waarde|значение|ключ|值|密钥|値|キー|값|키)[ \t]?[:：=][ \t]{0,8}[\"'`]?\Z"
+    r"[ \t>*-]{0,12}(?i:value|key|code|serial|number|token|secret|wert|schlüssel|valeur|clé|valor|clave|valore|chiave|chave|waarde|значение|ключ|值|密钥|値|キー|값|키)[ \t]?[:：=][ \t]{0,8}[\"'`]?\Z"
 )
 _GLUED_LABEL = re.compile(r"[^)\]:=]{0,24}[)\]][:=](?=[^/])")
 """The end of a label in brackets, right before a value: `code):k8#Vd`."""
@@ -435,6 +438,8 @@ def _opening_on_line(candidate: MentionedValue) -> bool:
     if candidate.level is Oddity.PLAIN:
         is_number = candidate.value.isdigit() and len(candidate.value) >= SHORTEST_VALUE + 1
         is_alone = candidate.is_alone_behind and not candidate.passage.is_ascii
+        if _COUNTS_THINGS.match(candidate.passage.text, candidate.end):
+            return False
         return _is_stated_number(candidate) or (is_number and is_alone)
     if candidate.level is Oddity.UNMISTAKABLE:
         return True
@@ -526,6 +531,7 @@ def _before(passage: MentionPassage) -> Iterator[MatchSpan]:
             is_taken = candidate.level >= Oddity.ODD and _with_user(candidate)
         if is_taken:
             yield candidate.span
+            yield from _value_before_change(text, passage.line_start, candidate.start)
 
 
 def _is_entered(candidate: MentionedValue) -> bool:

@@ -15,6 +15,7 @@ from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule
 from creonowd.redaction.secret_names import (
     FOREIGN_NAMES,
     HAN_LABELS,
+    NO_SECRET_TAILS,
     NO_SECRET_WORDS,
     PAIR_NAMES,
     Strength,
@@ -25,6 +26,7 @@ from creonowd.redaction.shape import (
     COMMON_VALUES,
     FUNCTION_WORDS,
     SENTENCE_WORDS,
+    STORY_WORDS,
     Oddity,
     has_digit_and_letter,
     has_sign,
@@ -38,16 +40,18 @@ from creonowd.redaction.shape import (
     is_stand_in,
     names_a_secret,
     oddity,
+    unaccented,
     word_set,
 )
 
 LONGEST_LINE_HEAD = 120
 WORDS_OF_A_CHAIN = 4
+FEWEST_WORDS_OF_SENTENCE = 5
 LONGEST_USER = 24
 
 ENGLISH_LABELS = (
     "pass", "pwd", *FOREIGN_NAMES, "p/w", "pw:", "pw：", "pw=", "pw =", "pw is ", "pw ", "pw\t",
-    "psk=", "psk =", "psk:", 'psk "', "secret=", "secret =", "secret:", 'secret"', "secret'",
+    "psk=", "psk =", "psk:", 'psk "', 'pw":', "pw':", 'pw" :', 'pw" =', "pw' =", "secret=", "secret =", "secret:", 'secret"', "secret'",
     "memorable word",
 )  # fmt: skip
 _UNMISTAKABLE = (*FOREIGN_NAMES, "memorable word")
@@ -60,7 +64,7 @@ _ASSIGN = (
 _CLAUSE = (
     r"(?P<clause>[ \t](?u:for|of|to|on|in|at|fürs?|zum|zur|vom|von|des|der|im|am|beim|do|da|del?|della|di|dell['’]\w{1,20}|du|des|pour|sur"
     r"|para|en|no|na|per|van|voor|от|для|на|к|для)(?:[ \t](?u:[\w@.'’-]){1,40}){1,4}?"
-    r"|(?P<qualifier>(?:[ \t](?u:[^\W\d_][\w-]{1,15})){1,2}?(?=[ ]?[:=：])))?"
+    r"|(?P<qualifier>(?:[ \t](?u:[^\W\d_][\w-]{1,15})){1,2}?(?=[ ]?(?:[:=：→]|->))))?"
 )
 _IS = (
     r"(?:['’]s(?:[ \t](?:now|still))?|[ \t](?:ist|is|was|war|lautet|est|es|eh|(?:ahora|agora|ora|adesso) (?:es|é|è)|é|è|is nu|är|er|to|это|теперь"
@@ -122,7 +126,7 @@ _HAN_BLANK = re.compile(
 _HAN_THING = re.compile(
     r"(?![^:：\n]*(?:[主配]角|[女男]主|反派|小说|大纲|剧情|情节|场景|[章节回卷]|[他她它谁]))"
     r"[\s#>*+•·-]{0,8}[\w（）()'’ ]{0,14}?(?:软件|軟體|程序|[Aa][Pp][Pp]|[Ww][Ii]-?[Ff][Ii]|无线网?|無線網?|路由器?|邮箱|郵箱|信箱|[云雲网網][盘盤]|硬[盘碟]|硬碟|U[盘碟]|隨身碟|备份|備份|电脑|電腦|笔记本|筆電|台式机|手机|手機|平板|账号|帐号|帳號|账户|帳戶|压缩包|壓縮檔|文档|文件夹?|相册|后台|後台|博客|论坛|服务器|伺服器|钥匙串|密钥库|加密盘|云笔记|记事本)"
-    r"的?(?:登[录錄]|开机|開機|锁屏|解锁)?"
+    r"的?(?:登[录錄]|开机|開機|锁屏|解锁)?|[\s#>*+•·-]{0,8}(?:登[录錄]|后台|開機|开机|锁屏|管理员)"
 )
 """What of today a password opens, as a note begins with it."""
 _ABOUT_PASSWORDS = re.compile(
@@ -133,6 +137,13 @@ _ABOUT_PASSWORDS = re.compile(
 _HOMELY = re.compile(
     r"[我咱俺]|[猫狗鱼鸟兔鸭鹅猪]|[吃喝]|爱睡|最爱|今天也|天天|周[一二三四五六日末]|火锅|饺子|西瓜|豆腐|粽子|天气|太阳|月亮|下雨|开花"
 )
+_LENGTHS_OF_VERSES = frozenset((7, 10, 14))
+_LENGTHS_OF_SHORT_VERSES = frozenset((5, 8))
+_NO_VERSE = re.compile(
+    r"[的了着吗呢吧啊们这那哪您咱俺我他她它谁谜你位字码碼号號组填符输設设改换換猜破贴貼写寫记記抄藏留给跟按须需勿请請由把被让已并第章节回卷页条块串或]|生日|名[字称]|姓名|拼音|秘密|主角|人物|全书|故事|情节|线索|钥匙|命运|命運|真相|管理|用户|区分|大小写|默认|初始"
+    r"|随机|系统|自动|生成|公布|公开|暂|保密|加密|忘|丢失|过期|失效|有效|作废|相同|一致|统一|一样|只有|知道|告诉|联系|询问|打开|解开|每[天周月次年]|以[前后上下内]|不[能会可要得再]|没有|无法|尚未|两人|共同|最大|最后|最初|长度|至少|最多|必[须填需]|可选|混合|组合|数字|字母|英文|汉字|中文|家人|父亲|母亲|手机|电话|证件|身份"
+)
+"""Of what sentences about a password are made, rather than lines of verse."""
 _PHRASE_BEFORE = re.compile(
     r"\b(?:[Uu]se|using|set|put|[Tt]ry|[Ee]nter|chose|picked|took) [\"“‘']([A-Za-z0-9][^\"“”‘’'\n]{3,40})[\"”’'] ?\Z"
 )
@@ -162,7 +173,7 @@ _PHRASE_NAMES = ("passphrase", "phrase de passe", "phrase secrète", "frase de c
 _THING_BEFORE_LABEL = re.compile(
     r"(?!.*\b(?i:scenes?|chapters?|acts?|novel|story|plot|hero|heroine|villain|draft|kapitel|szene|roman|chapitre|scène|capítulo|escena)\b)"
     r"[\s#>*+•-]{0,8}(?=[^\n]{0,60}(?i:key|clé|clave|schlüssel|gpg|pgp|ssh|luks|laptop|notebook|drive|disk|disc|stick|backup|encrypt|veracrypt|cryptomator|container|vault|archive|keepass|bitwarden|festplatte|platte|disque|disco|computer|rechner|ordinateur|wallet|wi-?fi|wlan|router|nas\b|server|phone))"
-    r"(?u:[\w ./()'’&+#,-]){2,60}(?:[ ]?[—–→:;,]|[ ]-|[)])[ ](?:[Tt]he |[Ii]ts |[Mm]y )?\Z"
+    r"(?u:[\w ./()'’&+#,-]){2,60}(?:[ ]?[—–→:;,]|[ ]-|[ ]->|[)])[ ](?:[Tt]he |[Ii]ts |[Mm]y )?\Z"
 )
 """A key or a device, and a sign, before the label of its passphrase."""
 _WORDS_ABOUT_PHRASES = word_set(
@@ -175,6 +186,22 @@ _WORDS_ABOUT_PHRASES = word_set(
     " ella él misma mismo primera línea palabra escrita"
 )
 """Words of which sentences about a passphrase are made, rather than passphrases."""
+_WORDS_OF_SYSTEMS = word_set(
+    "user users account accounts server service database connection connect connects broker host credential credentials access application app used using field form page file document website site customer"
+    " value values number numbers date year birthday nickname nobody everyone reason key keys chapter novel story plot title shown entered required"
+    " benutzer konto dienst datenbank verbindung feld seite kunde geburtstag datum jahr kapitel roman buchstaben"
+    " utilisateur compte serveur service connexion champ client anniversaire date chapitre roman lettre lettres"
+    " usuario cuenta servidor conexión campo cliente cumpleaños fecha capítulo novela letra letras"
+)
+_FIRST_WORDS = word_set(
+    "my our the a an two three four five six seven eight nine ten mein meine unser unsere der die das ein eine zwei drei vier fünf sechs sieben mon ma mes notre nos le la les un une deux trois quatre cinq"
+    " mi mis nuestro nuestra el los las una dos tres cuatro il lo gli mio mia due tre quattro o os as meu minha nosso nossa um uma dois três de het een mijn onze twee drie"
+)
+"""Articles, owners and numbers with which a sentence begins that somebody types in."""
+_OWN_NAMES = (
+    "my password", "our password", "my passphrase", "our passphrase", "my login", "mein passwort", "unser passwort", "mein kennwort", "mon mot de passe", "notre mot de passe", "mi contraseña", "mi clave", "nuestra contraseña", "la mia password",
+    "la nostra password", "minha senha", "nossa senha", "mijn wachtwoord", "ons wachtwoord", "мой пароль", "наш пароль", "mitt lösenord", "moje hasło",
+)  # fmt: skip
 _VERBS = word_set("is was ist lautet est es è é")
 _ASKING = word_set(
     "ask pedir demander demandez fragen frag chiedere vragen vraag спросить come como"
@@ -191,12 +218,24 @@ _NAMES_USER = re.compile(
     r"\b(?:user(?:[ -]?name)?|login|account|e?-?mail|id|benutzer|konto|usuario|utente|utilisateur)\b[ ]?(?:[:=–—-][ ]?|is )?[\w.@+-]{2,}",
     re.IGNORECASE,
 )
+_CHOICE = re.compile(
+    r"(?:\[\[|\A[ \t]*(?:[*+][ \t]*)+\[|\[(?:ask|change|enter|forgot|give|guess|need|reset|say|show|tell|type)\b)[^\[\]\n]*\Z",
+    re.IGNORECASE,
+)
+"""The begin of a choice of interactive fiction, which leads to the name of a place: `* [Give the password] -> gate`."""
 _NAME_OF_SETTING = re.compile(r"[ \t]{0,12}[\w.-]{0,40}\Z")
 _SETTING = re.compile(r"[\w.-]{2,40}=")
 _USER_SETTING = re.compile(
     r"[ \t-]{0,12}(?:user|user_?name|login|account)[ ]?[:=][ ]", re.IGNORECASE
 )
 _SHORT_NAMES = frozenset(("pw", "pwd", "psk"))
+_FRENCH_NAMES = frozenset(("mdp", "mot de passe"))
+"""Names behind which a `box` is a router."""
+_TOLD_BESIDE_NAMES = (BLANK_VALUES | NO_SECRET_TAILS) - word_set("box service")
+_NAMES_WITH_DOT = re.compile(r"[A-Z][a-z]{2,}[.][A-Z][a-z]{2,}\Z")
+_FILE_ENDINGS = (
+    ".com", ".net", ".org", ".example", ".html", ".php", ".txt", ".json", ".yaml", ".toml", ".conf", ".docx", ".pdf",
+)  # fmt: skip
 _NO_WORDS_BEHIND_SHORT_NAMES = FUNCTION_WORDS | NO_SECRET_WORDS | COMMON_VALUES | BLANK_VALUES
 _FAMOUS = frozenset(
     (
@@ -218,6 +257,10 @@ _PARTS_OF_SPEECH = word_set("noun verb word term substantiv nomen wort nom mot s
 _SHORT_REMARK = re.compile(r",(?: (?u:[\w'’]{1,16})){1,4}[.!]?[ \t]*(?:[\r\n]|\Z)")
 _DASH_IN_ROW = re.compile(r"\w[ ][-–—][ ]")
 _ADDRESS_BEFORE = re.compile(r"https?://[^\s]{4,120}[,;]? (?:\w{1,12} )?\Z")
+_LINE_OF_LOGIN = re.compile(
+    r"(?:\A|\n)[ \t]*(?:login|user|account)[ \t]+\S{1,64}[ \t]*\r?\n[ \t]*\Z"
+)
+_MEETING_BEFORE = re.compile(r"(?<![0-9])(?:[0-9]{3,4}[ -]?){3}(?:,| /| –| -|;)? \Z")
 _AS_CODE = re.compile(
     r" as (?:the |your |my |our |a )?(?:[a-z-]{2,9} )?(?:pin|code|passcode)\b", re.IGNORECASE
 )
@@ -238,6 +281,9 @@ _VERBS_OF_USE = frozenset(
         "make",
         "take",
     ]
+)
+_AGREED_ON = re.compile(
+    r"\b(?:agreed|settled|decided) (?:on|upon)\Z|\b(?:went|go|going) with\Z", re.IGNORECASE
 )
 _HAN_VERBS_OF_USE = frozenset("用以拿把将將")
 _LETTERS = string.ascii_letters
@@ -269,10 +315,14 @@ def _english(match: "re.Match[str]") -> Sequence[MatchSpan]:
     if match["from"] is not None:
         return _change(_FROM_TO.match(text, match.end("name")))
     qualifier = (match["qualifier"] or "").lower().split()
+    if name.lower() in _FRENCH_NAMES:
+        qualifier = [word for word in qualifier if word != "box"]
     if not _QUALIFIERS.isdisjoint(qualifier) and not _VERBS.issuperset(qualifier):
         return NOTHING
     kind, value, (first, last) = _value_of(match)
-    if password_of_pair(head, text, first):
+    if password_of_pair(head, text, first) or (
+        "[" in head and _CHOICE.search(head) and value.isidentifier()
+    ):
         return NOTHING
     if match["assign"] is not None:
         may_go_on = _is_sure_name(whole_name, head, text, (first, last))
@@ -345,7 +395,10 @@ def _is_assigned(match: "re.Match[str]", kind: str, value: str, head: str) -> bo
 
 def _is_behind_colon(match: "re.Match[str]", kind: str, value: str, head: str) -> bool:
     """Return whether what stands behind `password:` is a password, however plain."""
-    if len(value) < 3 or not is_plain_value(value, code=not _is_dotted(value)):
+    is_dotted_pair = _is_dotted_pair(match, value, head) or (
+        _NAMES_WITH_DOT.match(value) is not None and _is_among_settings(match, head)
+    )
+    if len(value) < 3 or not is_plain_value(value, code=not (is_dotted_pair or _is_dotted(value))):
         return False
     if match["assign"].startswith(",") and not match["name"].isupper():
         return False
@@ -363,8 +416,23 @@ def _is_behind_colon(match: "re.Match[str]", kind: str, value: str, head: str) -
     if (has_sign(value) and len(value) >= 6) or (match["assign"] == "=" and is_chain and is_alone):
         return True
     qualifier = (match["qualifier"] or "").lower().split()
-    is_word = _VERBS.issuperset(qualifier) and _is_word(text, value, last, head)
+    is_told = not STORY_WORDS.isdisjoint((match["clause"] or "").lower().split())
+    is_named = _VERBS.issuperset(qualifier) and not is_told
+    is_word = is_dotted_pair or (is_named and _is_word(text, value, last, head))
     return is_alone and (has_digit_and_letter(value) or is_word)
+
+
+def _is_dotted_pair(match: "re.Match[str]", value: str, head: str) -> bool:
+    """Return whether words with dots stand behind a label in another language that says what it opens: `mdp wifi => lune.rousse`."""
+    clause = (match["clause"] or "").lower().split()
+    if not clause or not match["name"].lower().startswith(FOREIGN_NAMES):
+        return False
+    words = value.lower().split(".")
+    is_pair = 2 <= len(words) <= 4 and all(word.isalpha() and len(word) > 2 for word in words)
+    if not is_pair or head.strip(" \t>*-+•#") or value.endswith(_FILE_ENDINGS):
+        return False
+    is_told = not _TOLD_BESIDE_NAMES.isdisjoint(clause)
+    return not is_told and not any(map(is_common_value, words))
 
 
 def _is_word(text: str, value: str, last: int, head: str) -> bool:
@@ -406,7 +474,14 @@ def _end_of_phrase(match: "re.Match[str]", value: str, last: int, head: str) -> 
         words.pop()
     sentence = _WORDS_OF_ADVICE if is_long else SENTENCE_WORDS
     named = words[:1] if is_long else words
-    if words[0] in _ASKING or words[0] in _BEGIN_REMARKS or not sentence.isdisjoint(words):
+    if not STORY_WORDS.isdisjoint(words):
+        return 0
+    if (
+        words[0] in _ASKING
+        or words[0] in _BEGIN_REMARKS
+        or is_blank(words[0])
+        or not sentence.isdisjoint(words)
+    ):
         return 0
     is_common = any(map(is_common_value, named))
     if is_common and (is_common_phrase(words) or not FUNCTION_WORDS.isdisjoint(words)):
@@ -443,7 +518,8 @@ def _is_stated(match: "re.Match[str]", value: str, last: int) -> bool:
         return True
     words = value.split()
     if len(words) >= 4 and match["quoted"] is not None:
-        is_plain = value.islower() and all(word.replace("-", "").isalnum() for word in words)
+        is_plain = value[0].islower() and _WORDS_ABOUT_PHRASES.isdisjoint(words)
+        is_plain = is_plain and all(word.replace("-", "").isalnum() for word in words)
         is_numbered = any(map(str.isdigit, words))
         is_named = is_numbered or match["name"].lower() == "passphrase"
         is_phrase = is_named or FUNCTION_WORDS.isdisjoint(words)
@@ -491,6 +567,10 @@ def _stands_for_value(match: "re.Match[str]", kind: str, value: str, head: str) 
         return _NEXT_FLAG.match(match.string, last) is not None
     beside_user = _CREDENTIALS.search(head.rstrip(", ") + " ") is not None
     beside_user = beside_user or (_ADDRESS_BEFORE.search(head) is not None and is_line_end)
+    first = max(0, match.start() - LONGEST_LINE_HEAD)
+    is_below_user = _LINE_OF_LOGIN.search(match.string, first, match.start()) is not None
+    beside_user = beside_user or (is_line and is_below_user)
+    beside_user = beside_user or (_MEETING_BEFORE.search(head) is not None and is_line_end)
     between = match.string[match.end("name") : match.start(kind)]
     if not _DASHES.isdisjoint(between):
         if _LABEL_ALONE.match(head) and not _DASH_IN_ROW.search(head):
@@ -561,6 +641,8 @@ def _use_as(match: "re.Match[str]") -> Sequence[MatchSpan]:
         is_used = is_chosen or word in _VERBS_OF_ENTERING
     else:
         is_used = is_chosen = before[-1:] in _HAN_VERBS_OF_USE
+    if is_english and _AGREED_ON.search(before):
+        is_used = is_chosen = True
     if not is_used or not 4 <= len(value) <= 64:
         return NOTHING
     is_sure = has_digit_and_letter(value) or has_sign(value)
@@ -641,16 +723,46 @@ def _phrase_of_thing(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (match.span("phrase"),) if _WORDS_OF_ORDERS.isdisjoint(words) else NOTHING
 
 
+def is_plain_sentence(words: Sequence[str]) -> bool:
+    """Return whether words make a sentence that says nothing of a password: `my cat eats the second draft`."""
+    if len(words) < FEWEST_WORDS_OF_SENTENCE or words[0] not in _FIRST_WORDS:
+        return False
+    about = _WORDS_ABOUT_PHRASES | _WORDS_OF_ORDERS | _WORDS_OF_SYSTEMS | STORY_WORDS
+    is_common = any(is_common_value(word) for word in words if word not in FUNCTION_WORDS)
+    return about.isdisjoint(words) and not is_common and not any(map(is_blank, words))
+
+
+def _own_phrase(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the name in quotes that somebody calls their password for a thing."""
+    words = match["phrase"].split()
+    is_name = all(word[0].isupper() or word[0].isdigit() for word in words)
+    is_name = is_name and FUNCTION_WORDS.isdisjoint(map(str.lower, words))
+    return (match.span("phrase"),) if is_name and not is_stand_in(match["phrase"]) else NOTHING
+
+
 def _han_sentence(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take a short sentence behind the label of a thing's password, alone on its line: of a cat, of lunch."""
     text, start, value = match.string, match.start(), match["value"]
     first = max(0, start - LONGEST_LINE_HEAD)
     line = text.rfind("\n", first, start) + 1
-    if (not line and first) or not _HAN_THING.fullmatch(text, max(first, line), start):
+    if not line and first:
         return NOTHING
-    if _HAN_BLANK.search(value) or is_remark_han(value) or _ABOUT_PASSWORDS.search(value):
+    line = max(first, line)
+    is_of_thing = _HAN_THING.fullmatch(text, line, start) is not None
+    if _is_verse(value, is_of_thing=is_of_thing, is_alone=not text[line:start].strip(" \t#>*+•·-")):
+        return (match.span("value"),)
+    if not is_of_thing or _ABOUT_PASSWORDS.search(value):
+        return NOTHING
+    if _HAN_BLANK.search(value) or is_remark_han(value):
         return NOTHING
     return (match.span("value"),) if _HOMELY.search(value) else NOTHING
+
+
+def _is_verse(value: str, *, is_of_thing: bool, is_alone: bool) -> bool:
+    """Return whether it has the length of a line of verse, and none of the words that prose is made of."""
+    is_line = len(value) in _LENGTHS_OF_VERSES and (is_of_thing or is_alone)
+    is_short = len(value) in _LENGTHS_OF_SHORT_VERSES and is_of_thing
+    return (is_line or is_short) and _NO_VERSE.search(value) is None and not is_remark_han(value)
 
 
 def _number_after_colon(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -710,6 +822,13 @@ def _plain_beside_user(match: "re.Match[str]", group: int | str) -> Sequence[Mat
     return ((start, start + len(value)),) if is_sure else NOTHING
 
 
+def _second_of_pair(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take Y of `credentials: ["X", "Y"]`, if it is more than a word."""
+    value = match[1]
+    is_odd = oddity(unaccented(value)) >= Oddity.NUMBERED or has_digit_and_letter(value)
+    return (match.span(1),) if is_odd and is_plain_value(value) else NOTHING
+
+
 def _after_user(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take the value of `p:` behind `u: name`."""
     first = max(0, match.start() - LONGEST_LINE_HEAD)
@@ -724,6 +843,11 @@ def _behind_slash(match: "re.Match[str]") -> Sequence[MatchSpan]:
     value = match[1].rstrip(".,;)")
     is_pair = _NAME_BEFORE_SLASH.search(text, max(0, start - LONGEST_LINE_HEAD), start) is not None
     is_odd = oddity(value) is Oddity.UNMISTAKABLE and _SIGN_OF_PASSWORD.search(value) is not None
+    if not is_pair:
+        is_pair = (
+            _NETWORK_BEFORE_SLASH.search(text, max(0, start - LONGEST_LINE_HEAD), start) is not None
+        )
+        is_odd = has_digit_and_letter(value) or has_sign(value)
     is_taken = is_pair and is_odd and is_plain_value(value)
     return ((match.start(1), match.start(1) + len(value)),) if is_taken else NOTHING
 
@@ -759,6 +883,9 @@ _USER_BEFORE = re.compile(r"(?<![\w/])u(?:ser|n)?[:=][ ]?[\w.@+-]{1,64}\s{0,12}\
 _SIGN_OF_PASSWORD = re.compile(r"\w[!@#$%^*?~]\w")
 _DIGIT_INSIDE = re.compile(r"[A-Za-z][0-9]+[A-Za-z]")
 _NAME_BEFORE_SLASH = re.compile(r"[:：–—=] ?[\w.@+-]{2,40}\Z")
+_NETWORK_BEFORE_SLASH = re.compile(
+    r"(?:\b(?:wi-?fi|wlan|ssid|réseau|rete|rede)|无线|와이파이) [\w.@+-]{2,40}\Z", re.IGNORECASE
+)
 _NAMED_USER_BEFORE = re.compile(
     r"(?:user(?:name)?|login|account|benutzer|konto|usuario|cuenta|utilisateur|compte|id)[ :=]{1,2}[\w.@+-]{1,64}[^\n.]{0,24}\Z",
     re.IGNORECASE,
@@ -815,17 +942,34 @@ _PASSWORD_RULES = (
     ),
     RedactionRule(
         "labelled_password",
-        ("密码:", "密码：", "密碼:", "密碼：", "口令:", "口令："),
-        r"(?:密[码碼]|口令)[:：][ ]?(?P<value>[\u4e00-\u9fff]{5,14})(?=[ \t]*(?:[\r\n]|\Z))",
+        tuple(
+            f"{name}{sign}"
+            for name in ("密码", "密碼", "口令")
+            for sign in (":", "：", "—", " —", "→", " →")
+        ),
+        r"(?:密[码碼]|口令)(?:[:：]|[ ]?(?:—{1,2}|→))[ ]?(?P<value>[\u4e00-\u9fff]{5,14})(?=[ \t]*(?:[\r\n]|\Z))",
         _han_sentence,
         bounded=False,
         names=True,
     ),
     RedactionRule(
         "labelled_password",
-        tuple(f"{name}{sign}" for name in _PHRASE_NAMES for sign in (":", " :", " =", "=")),
-        rf"(?iu:{'|'.join(map(re.escape, _PHRASE_NAMES))})[ ]?[:=][ ](?P<phrase>(?u:[^\W\d_][\w'’-]{{0,19}})(?:,?[ ](?u:[^\W\d_][\w'’-]{{0,19}})){{4,9}})(?=[ \t]*(?:[\r\n]|\Z))",
+        tuple(
+            f"{name}{sign}"
+            for name in _PHRASE_NAMES
+            for sign in (":", " :", " =", "=", " →", " ->", " –", " —")
+        ),
+        rf"(?iu:{'|'.join(map(re.escape, _PHRASE_NAMES))})[ ]?(?:[:=→–—]|->)[ ](?P<phrase>(?u:[^\W\d_][\w'’-]{{0,19}})(?:,?[ ](?u:[^\W\d_][\w'’-]{{0,19}})){{4,9}})(?=[ \t]*(?:[\r\n]|\Z))",
         _phrase_of_thing,
+        bounded=False,
+        names=True,
+    ),
+    RedactionRule(
+        "labelled_password",
+        _OWN_NAMES,
+        rf"(?iu:{'|'.join(_OWN_NAMES)})(?u:[ ](?:for|on|at|to|für|bei|beim|zum|zur|pour|de|du|des|sur|chez|del?|para|per|della|di|do|da|van|voor|от|для|на|till|do)(?:[ ][\w'’.-]{{1,20}}){{1,5}}?)[ ](?iu:is|was|ist|lautet|est|es|è|é|это|är|to)[ ]?:?[ ]?"
+        r"[\"'“„«‘‹][ \u00a0]?(?P<phrase>(?u:\w[\w'’-]{0,19})(?:[ ](?u:\w[\w'’-]{0,19})){1,5})[.,!]?[ \u00a0]?[\"'”“»’‘›]",
+        _own_phrase,
         bounded=False,
         names=True,
     ),
@@ -864,6 +1008,17 @@ _PASSWORD_RULES = (
         ),
         r"(?iu:[^\n:：=]{2,24}?(?:[:：=]| are(?= )| is(?= )))[ \t]{0,4}[\w.@+-]{1,64}[ \t]?[:/／][ \t]?([!-~]{3,64}+)",
         _beside_user,
+        bounded=False,
+    ),
+    RedactionRule(
+        "credential_pair",
+        tuple(
+            f"{name}{sign}"
+            for name in ("credentials", "creds", "auth", "login", "account")
+            for sign in ('": [', '":[', "': [", "':[", "': (", ": [", "=(", " = (", " = [", "=[")
+        ),
+        r"(?i:credentials|creds|auth|login|account)[\"']?[ ]?[:=][ ]?[\[(][ ]?[\"'][\w.@+-]{1,64}[\"'],\s{0,16}[\"']([^\"'\s]{4,64})[\"']",
+        _second_of_pair,
         bounded=False,
     ),
     RedactionRule(
@@ -937,8 +1092,8 @@ _PASSWORD_RULES = (
     ),
     RedactionRule(
         "credential_pair",
-        (" / ",),
-        r" / ([!-.0-~]{8,64}+)(?=[.,;)]?[ \t]*(?:[\r\n(（]|\Z))",
+        (" / ", " – ", " — "),
+        r" [/–—] ([!-.0-~]{8,64}+)(?=[.,;)]?[ \t]*(?:[\r\n(（]|\Z))",
         _behind_slash,
         bounded=False,
     ),
@@ -1015,12 +1170,14 @@ _CHINESE_RULES = (
             "密钥",
             "密鑰",
             "パスワード",
+            "パスフレーズ",
             "비밀번호",
             "비번",
             "암호",
+            "패스프레이즈",
             "пароль",
         ),
-        r"(?:(?P<setting>(?iu:password|passwd|passphrase|pass|pwd|비밀번호|密码|密碼|口令)=)|(?iu:password|passwd|passphrase|_pass|pwd|密[码碼钥鑰]|口令|パスワード|비밀번호|비번|암호|пароль)"
+        r"(?:(?P<setting>(?iu:password|passwd|passphrase|pass|pwd|비밀번호|密码|密碼|口令)=)|(?iu:password|passwd|passphrase|_pass|pwd|密[码碼钥鑰]|口令|パスワード|パスフレーズ|비밀번호|비번|암호|패스프레이즈|пароль)"
         r"(?:[ \t]?[:：=→][ \t]{0,2}|(?P<verb>(?:是|为|為|改成|改为|换成)[ ]?)))[\"'“「]?(?=[!-~]{0,24}[\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3])"
         r"(?P<value>[!-~\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3]{4,32}?)(?=[\"'”」]?(?:[\s，。；、（(]|\Z))",
         _mixed_letters,

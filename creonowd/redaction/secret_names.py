@@ -21,7 +21,7 @@ CHINESE_NAMES = (
 )  # fmt: skip
 
 FOREIGN_NAMES = (
-    "passwort", "passwörter", "kennwort", "kennwörter", "zugangscode", "losungswort", "codewort", "mot de passe", "mots de passe", "mot_de_passe",
+    "passwort", "passwörter", "kennwort", "kennwörter", "kenncode", "zugangscode", "losungswort", "codewort", "mot de passe", "mots de passe", "mot_de_passe",
     "mot-de-passe", "motdepasse", "mdp", "phrase de passe", "phrase secrète", "code d'accès", "code d’accès", "contraseña", "contraseñas", "contrasena", "contrasenya",
     "código de acceso", "clave de acceso", "palabra clave", "senha", "senhas", "palavra-passe", "palavra passe", "código de acesso",
     "codice di accesso", "codice d'accesso", "parola d'ordine", "parola d’ordine", "parola chiave", "wachtwoord", "wachtwoorden", "şifresi", "sifresi", "parolası", "toegangscode", "lösenord", "passord", "adgangskode",
@@ -34,8 +34,8 @@ FOREIGN_NAMES = (
 HAN_LABELS = (
     "密码", "密碼", "口令", "提取码", "提取碼", "通行码", "访问码", "验证码", "驗證碼", "动态码", "校验码",
     "解压码", "解壓碼", "解锁码", "安全码", "恢复码", "PIN码", "🔑", "🔐",
-    "パスワード", "パスコード", "パス：", "パス:", "暗証番号", "暗証コード", "合言葉", "認証コード", "確認コード", "PINコード", "PIN番号",
-    "비밀번호", "비밀 번호", "비번", "암호", "패스워드", "패스코드", "인증번호", "인증코드", "인증 코드", "핀번호", "PIN 번호",
+    "パスワード", "パスフレーズ", "パスコード", "パス：", "パス:", "暗証番号", "暗証コード", "合言葉", "認証コード", "確認コード", "PINコード", "PIN番号",
+    "비밀번호", "비밀 번호", "비번", "암호", "패스워드", "패스프레이즈", "패스코드", "인증번호", "인증코드", "인증 코드", "핀번호", "PIN 번호",
 )  # fmt: skip
 """Names of passwords and codes in Chinese, Japanese and Korean."""
 
@@ -51,7 +51,7 @@ MENTIONS_OF_KEYS = (
     "filevault", "bitlocker", "psn", "xbox", "nintendo", "eshop", "playstation", "applicationkey",
     "application secret", "application key", "client secret", "consumer secret", "consumer key", "app secret", "shared secret", "secret access", "签名校验", "签名密钥", "加签",
     "邀请码", "邀請碼", "invite code", "invitation code", "gift card", "oauth", "token", "токен", "voucher", "gutschein", "api", "apikey", "key", "licence", "license", "serial",
-    "activation", "redeem", "steam", "cdkey", "lizenz", "freischaltcode", "aktivierungscode", "aktivierungsschlüssel", "lizenzcode", "lizenzschlüssel", "lizenznummer", "produktschlüssel", "serial number", "code d'activation", "codice di attivazione", "código de activación", "número de licencia", "код активации", "シリアル番号", "認証コード", "jeton", "sleutel", "klucz", "nyckel", "nøgle", "nøkkel", "klíč", "kulcs", "anahtar",
+    "registered to", "licensed to", "lizenziert für", "activation", "redeem", "steam", "cdkey", "lizenz", "freischaltcode", "aktivierungscode", "aktivierungsschlüssel", "lizenzcode", "lizenzschlüssel", "lizenznummer", "produktschlüssel", "serial number", "code d'activation", "codice di attivazione", "código de activación", "número de licencia", "код активации", "シリアル番号", "認証コード", "jeton", "sleutel", "klucz", "nyckel", "nøgle", "nøkkel", "klíč", "kulcs", "anahtar",
     "seriennummer", "schlüssel", "clé", "clef", "numéro de série", "clave", "licencia", "número de serie", "licença",
     "chave", "licenza", "chiave", "seriale", "ключ", "серийный", "лицензи", "激活码", "激活碼", "序列号", "序列號", "注册码",
     "註冊碼", "兑换码", "兌換碼", "密钥", "密鑰", "秘钥", "密匙", "私钥", "私鑰", "シリアル", "プロダクトキー", "ライセンス", "キー", "시리얼",
@@ -86,7 +86,7 @@ MENTIONS_OF_OPENING = (
 MENTIONS_OF_LOCKS = (
     "keypad", "lockbox", "lock box", "key safe", "padlock", "garage", "gate", "door", "alarm", "safe", "locker", "suitcase", "entry", "building", "deur", "sleutelkluis", "单元门", "东门", "南门", "西门", "北门", "后门", "haustür", "tür",
     "alarmanlage", "schloss", "digicode", "porte", "portail", "coffre", "alarme", "cadenas", "puerta", "portal", "portón", "alarma",
-    "caja fuerte", "porta", "portão", "cancello", "allarme", "cassaforte", "brama", "bramy", "домофон", "подъезд", "дверь", "сейф", "门禁", "門禁",
+    "caja fuerte", "porta", "portone", "portão", "cancello", "allarme", "cassaforte", "brama", "bramy", "домофон", "подъезд", "дверь", "сейф", "门禁", "門禁",
     "门锁", "大门", "房门", "电子锁", "键盘", "道闸", "车库", "闸机", "储物柜", "寄存柜", "快递柜", "門鎖", "ipad", "iphone", "handy", "locker", "报警器", "报警", "的锁", "箱锁", "挂锁", "ロッカー", "ロック", "スマホの", "家の鍵", "폰 잠금", "잠금", "자물쇠", "antifurto", "l'alarme", "vorhängeschloss", "fahrradschloss", "fiets", "schloss am",
     "padlock", "entsperren", "сигнализация", "сигнализацию", "замок", "замке", "cofre", "cadeado", "candado", "lucchetto", "kluis", "sejf", "ворота", "калитка", "шлагбаум", "гараж", "poort", "slagboom", "grind", "garaje", "trastero", "verja", "trappa", "alarm panel", "burglar alarm", "safe deposit", "tresor", "schlüsseltresor", "zahlenschloss", "building", "entrance", "immeuble", "interphone", "保险箱", "保险柜", "玄関", "金庫", "キーボックス", "オートロック", "鍵箱", "key box", "keybox", "schlüsselbox", "schlüsselkasten", "boîte à clés", "レジ", "鍵は", "ロックは", "keller", "cave", "コード", "番号", "ドア", "현관", "금고", "도어락",
 )  # fmt: skip
@@ -98,7 +98,7 @@ MENTIONS_IN_QUESTIONS = (
 """Words of a question whose answer may be a secret."""
 
 PAIR_NAMES = (
-    "credenziali", "credenciais", "credenciales", "anmeldedaten", "logindaten", "login-daten", "учётка", "учетка", "учётные данные", "учетные данные", "ログイン情報", "アクセス情報", "계정 정보", "계정정보", "登录信息",
+    "guest network", "guest wifi", "guest wi-fi", "gästenetz", "gastnetz", "gäste-wlan", "réseau invité", "réseau invités", "red de invitados", "rete ospiti", "访客网络", "访客wifi", "hotspot", "ssid", "credenziali", "credenciais", "credenciales", "anmeldedaten", "logindaten", "login-daten", "учётка", "учетка", "учётные данные", "учетные данные", "ログイン情報", "アクセス情報", "계정 정보", "계정정보", "登录信息",
     "wifi", "wi-fi", "wlan", "kontodaten", "zugangsdaten", "zugang", "account", "konto", "router", "identifiants", "accès", "acceso",
     "accesso", "acesso", "inloggegevens", "logowanie", "доступ", "вход", "ログイン", "アカウント", "와이파이", "로그인", "계정", "登录", "登入", "无线", "無線",
 )  # fmt: skip

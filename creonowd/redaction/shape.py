@@ -64,7 +64,7 @@ _DOTTED_NAMES = re.compile(
     r"(?:(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+(?![a-z]))++\.)++(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+(?![a-z]))++\Z"
 )
 _INDEXED = re.compile(
-    r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\[(?:-?[0-9]{1,3}|[\"'][\w.-]+[\"'])\]|\(\))\Z"
+    r"[A-Za-z_]\w*\[[0-9]{1,2}\]\Z|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?:\[(?:-?[0-9]{1,3}|[\"'][\w.-]+[\"'])\]|\(\))\Z"
 )
 _TYPE = re.compile(r"(?:Big)?U?[Ii]nt[0-9]{1,3}(?:_t|(?:Clamped)?Array)?\Z|Float[0-9]{2}Array\Z")
 _CALL = re.compile(r"[(\[](?:[\w.,:=*\"'-]|[(\[]|[)\]](?!\w))*(?<=[()\]])\Z")
@@ -125,6 +125,11 @@ SENTENCE_WORDS = FUNCTION_WORDS | word_set(
 )
 """The same with words of other languages that make a sentence of a phrase."""
 
+STORY_WORDS = word_set(
+    "chapter chapters scene scenes novel plot motif kapitel szene szenen roman motiv handlung figur heldin chapitre scène intrigue capítulo escena novela trama capitolo romanzo racconto"
+)
+"""Words of what an author notes about a story, and of no passphrase."""
+
 COMMON_VALUES = word_set(
     "string str text varchar char bytes buffer boolean bool int integer float number any object array list "
     "dict map function class void null none nil undefined nan true false yes no on off ok na n/a tbd todo "
@@ -157,6 +162,7 @@ BLANK_VALUES = word_set(
     "keins keine keiner keines kein unverändert unveraendert gleich gleiches verborgen versteckt geheim leer unbekannt folgt entfällt entfaellt "
     "ausgeblendet geändert geaendert vergessen wie siehe steht liegt wird ist nicht nur beim auf per bei "
     "falsch richtig abgelaufen ungültig gesperrt zurückgesetzt incorrecte incorrecta expiré expirée caducada errata scaduta неверный неверен "
+    "collé collée noté notée écrit écrite scotché scotchée rangé rangée affiché affichée envoyé envoyée transmis communiqué geschickt verschickt enviada inviata verzonden klebt hängt notiert pegada apuntada anotada escrita guardada attaccata scritta incollata segnata colada bloqueado bloqueada bloccata bloccato bloqué bloquée activé désactivé "
     "aucun aucune inchangé inchange inchangée masqué masque masquée caché cachée identique inconnu voir idem néant vide oublié secret confidentiel "
     "ninguno ninguna oculta oculto igual mismo misma vacía vacío desconocida olvidada cambiada secreta ver idéntica sin "
     "nenhuma nenhum oculto vazia mesma mesmo veja sem alterada inalterada esquecida "
@@ -455,7 +461,9 @@ def is_code_group(value: str) -> bool:
     groups = value.split("-" if "-" in value else " ")
     if len(groups) < 3 or not all(4 <= len(group) <= 8 for group in groups[1:]):
         return False
-    if not 3 <= len(groups[0]) <= 8 or not all(map(str.isalnum, groups)):
+    if not (3 if len(groups) < 4 else 2) <= len(groups[0]) <= 8 or not all(
+        map(str.isalnum, groups)
+    ):
         return False
     if not value.isascii() or (" " in value and len(groups) < 4) or any(map(_is_term, groups)):
         return False
