@@ -24,6 +24,7 @@ LONGEST_THING = 64
 MOST_CODES = 24
 LONGEST_QUESTIONS = 500
 LONGEST_ANSWER = 40
+LONGEST_LIST = 120
 
 PIN_NAMES = (
     "pin", "puk", "otp", "tan", "mtan", "einmalcode", "einmalpasswort", "one-time code", "one-time password", "one-time passcode", "sicherheitscode", "security code", "zutrittscode", "cvv2", "cvv", "cvc", "digicode", "geheimzahl", "türcode", "tür-code", "torcode", "zahlencode", "zahlenkombination",
@@ -67,6 +68,21 @@ _CODE_BEFORE = re.compile(
     r"(?:code|código|codigo|codice|kode|kod|pin|clave)\b[^\n0-9]{1,40}[#*]?(?P<number>(?=[A-Z]{0,3}[0-9])[0-9A-Z-]{3,9})[#*]?[,;]?[ ]\Z",
     re.IGNORECASE,
 )
+_LISTED_CODE = re.compile(
+    r"(?:(?<![^\n,;、，|/–—(:：.])|(?<=[,;、，|/–—(:：.] )|(?<=and )|(?<=und )|(?<=et )|(?<= [eyi] ))(?P<thing>(?u:[^\W\d_][\w'’-]{1,19}[ ]?){1,4})[:=]?[ ]?"
+    r"(?P<number>[#*]?(?:[A-Z]?[0-9]{4,6}[A-Z]?)[#*]?)(?=[ \t]*(?:[,;、，)(–—/|.]|\r?\n|\Z|and\b|und\b|et\b|[eyi]\b))"
+)
+_WITH_THREE_DIGITS = re.compile(
+    r"\b(?:suitcase|luggage|koffer|valise|maleta|valigia|mala|bike|fahrrad|vélo|bici)\b[^\n]{0,16}\Z",
+    re.IGNORECASE,
+)
+_OF_OTHER_THING = re.compile(
+    r" (?:of|for|des?|du|der|das|del|delle|dei|dos|das) (?:the |les |las |los )?(?:chapters?|chapitres?|scenes?|scènes?|cap[ií]tul\w+|kapitel|szenen?|colou?rs?|couleurs?|colores|farben|errors?|erreurs?)",
+    re.IGNORECASE,
+)
+_REMARK = re.compile(
+    r"[ ]?[(（](?![^()（）\n]*(?i:denied|error|fail|invalid|locked))([^()（）\n0-9]{3,32})[)）]"
+)
 _OTHER_ONE = re.compile(r"celui|celle|the one|quell", re.IGNORECASE)
 _OPENED = re.compile(
     r"\b(?:i?phone|ipad|tablet|handy|téléphone|tablette|móvil|teléfono|cellulare|telefono|celular|telefon|laptop|voicemail|mailbox|garasje\w*|port\w{0,3}|dør\w{0,3}|lås\w{0,3}|hus\w{0,3}|clavier|teclado|tastiera|tastatur|türschloss|torschloss|vorhängeschloss|toetsenbord|panel|(?:key|lock|mail|post)?[ -]?box|schlüssel(?:box|kasten|safe|tresor|fach)|door|gate|alarm|lock|locker|lockbox|keypad|garage|entry|entrance|building|safe|house|flat|apartment|phone|wi-?fi|wlan|access"
@@ -107,7 +123,7 @@ _WORDS = r"(?:[ ](?u:(?:[^\W\d_]|[0-9]{1,2}(?=[ ][A-Za-z]))[\w'’-]{0,19})){0,8
 _JOINT = (
     r"(?P<joint>[:：]?[*_]{0,2}[ \t]{0,8}(?:\r?\n[ \t]{0,8}){1,2}(?:[-*+>•][ \t]{1,3})?"
     r"(?=[*_`]{0,3}[#*]?[0-9][0-9 –-]{2,14}[#*]?[*_`]{0,3}[ \t]{0,8}(?:[\r\n]|\Z))"
-    r"|[ \t]{0,2}(?:[:：]['*_]{2,3}|[:：=–—|]|->|→|-(?=[ ])|\.{3,}|…+|[(（](?:[^()（）\n0-9]{1,24}[)）][ ]?(?:[:：=–—|]|->|→|\.{3,}|…+))?)[ \t]{0,4}"
+    r"|[ \t]{0,2}(?:[:：]['*_]{2,3}|[:：=–—|]|->|→|-(?=[ ])|\.{3,}|…+|[(（](?:[^()（）\n0-9]{1,24}[)）][ ]?(?:[:：=–—|]|->|→|\.{3,}|…+))?)[ \t]{0,4}(?:(?:now|jetzt|nun|ora|ahora|maintenant|agora|теперь) )?"
     r"|['’]s[ ]|[ ]{2,24}|\t{1,4}|[ ](?i:is|was|(?:is |ist |est )?(?:set to|set at|eingestellt auf|réglé sur)|wants|needs|takes|accepts|expects|asks for|verlangt|will|braucht|demande|veut|pide|quiere|vuole|chiede|pede|ist|lautet|war|est|es|é|è|er|är|eh|c['’]est|(?:moves|changes|goes|becomes|switches|wechselt|passe|passa|cambia|muda)(?: to| auf| zu| à| a| para| in)?|(?:is|ist|est|es|é|è) (?:the|der|die|das|le|la|les|el|los|il|lo|o|a|de|het)|(?:is |ist |est |es )?(?:now|still|jetzt|maintenant|ahora)|это|теперь)[ :]{1,2}"
     r"|,?[ ](?=[wqcd])(?:which|qui|que|che|die|der|das|welche[rs]?) (?:is|reads|est|es|è|é|ist|lautet)[ :]{1,2}"
     r"|(?:[，,][ ]?)?就?(?:是|为|為|は|는|은)[ ]?)"
@@ -122,7 +138,21 @@ _TURN = re.compile(
     r"|\b([0-9]{1,2})[ ](?i:left|right|links|rechts)\b"
 )
 _NUMBER_BEFORE = re.compile(r"(?<![A-Za-z0-9.])(?:[A-Z]-)?([0-9]{4,8}|[0-9]{3}[- ][0-9]{3})\Z")
-_CLEAR_NAMES = frozenset(("пин", "пин-код", "пинкод", "geheimzahl", "digicode", "код от", "pin码"))
+_CLEAR_NAMES = frozenset(
+    (
+        "key safe",
+        "lockbox",
+        "schlüsselkasten",
+        "schlüsselbox",
+        "пин",
+        "пин-код",
+        "пинкод",
+        "geheimzahl",
+        "digicode",
+        "код от",
+        "pin码",
+    )
+)
 _OTHER_CODES = frozenset(
     "号號编編代条條尺页頁数數解起乱亂源价價筹籌维維形区區国國密转轉译節节機机制砝流"
 )
@@ -130,6 +160,8 @@ _BRACKET_BEFORE = re.compile(r"(?<![A-Za-z0-9.-])([0-9]{4,8}[#*]?)[ ]?[(（][^()
 _SHORT_NAMES = (
     "cv",
     "puk",
+    "combo",
+    "lockbox",
     "combin",
     "kombin",
     "luggage",
@@ -162,7 +194,7 @@ def _pin(match: "re.Match[str]") -> Sequence[MatchSpan]:
     digits = len(_DIGITS.findall(number))
     is_mixed = number.strip("#*- –0123456789") != ""
     least = 3 if name.startswith(_SHORT_NAMES) else 2 if is_mixed else 4
-    if digits < least:
+    if digits < least or (digits == 3 and match["words"] and match["joint"] is None):
         return NOTHING
     if _COUNTED.match(text, match.end("number")) or (is_mixed and not _is_code(number)):
         return NOTHING
@@ -198,7 +230,7 @@ def _may_follow(match: "re.Match[str]", name: str, *, is_mixed: bool) -> bool:
             return name.startswith(("código", "codice", "kod ", "код "))
         is_clear = match["name"] == "PIN" or name in _CLEAR_NAMES
         return (
-            is_clear and match["words"].count(" ") <= 3 and not is_mixed and not _YEAR.match(number)
+            is_clear and match["words"].count(" ") <= 4 and not is_mixed and not _YEAR.match(number)
         )
     if name == "pin" and match["name"] == "pin":
         return (
@@ -227,13 +259,15 @@ def _code(match: "re.Match[str]") -> Sequence[MatchSpan]:
     is_sent = is_sent and _ENDS_SENTENCE.match(text, match.end("number")) is not None
     is_keyed = is_keyed or (match["joint"] and _SINGLE_DIGITS.match(number) is not None)
     is_known = is_keyed or is_sent or _OPENED.search(head + match["words"]) is not None
+    is_known = is_known or (match["joint"] is not None and _opens_behind(match))
     is_other = _OTHER_ONE.match(match[0]) and not _CODE_WORD.search(text, first, start)
     if is_other or _NO_SECRET_CODE.search(head) or not is_known:
         return NOTHING
     if match["joint"] is None and (head is not sentences[-1] or "–" in number):
         return NOTHING
     digits = len(_DIGITS.findall(number))
-    if digits < (2 if is_mixed else 4) or _COUNTED.match(text, match.end("number")):
+    fewest = 3 if _WITH_THREE_DIGITS.search(head) else 4
+    if digits < (2 if is_mixed else fewest) or _COUNTED.match(text, match.end("number")):
         return NOTHING
     if is_mixed and not (_is_code(number) or match["joint"]):
         return NOTHING
@@ -242,6 +276,12 @@ def _code(match: "re.Match[str]") -> Sequence[MatchSpan]:
     ):
         return NOTHING
     return (match.span("number"),)
+
+
+def _opens_behind(match: "re.Match[str]") -> bool:
+    """Return whether brackets behind a code name what it opens: `Code: 4490 (green gate)`."""
+    remark = _REMARK.match(match.string, match.end("number"))
+    return remark is not None and _OPENED.search(remark[1]) is not None
 
 
 def _other_code(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -256,6 +296,21 @@ def _other_code(match: "re.Match[str]") -> Sequence[MatchSpan]:
         _OPENED.search(match["words"]) is not None and len(_DIGITS.findall(match["number"])) > 2
     )
     return (match.span("number"),) if is_known else NOTHING
+
+
+def _listed_codes(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the numbers of a line that speaks of codes and lists what they open: `Codes: gate 5512, attic 9904`."""
+    text, start = match.string, match.start()
+    first = max(text.rfind("\n", max(0, start - LONGEST_LIST), start) + 1, start - LONGEST_LIST)
+    end = text.find("\n", match.end(), match.end() + LONGEST_LIST)
+    last = min(len(text), match.end() + LONGEST_LIST) if end < 0 else end
+    if _NO_SECRET_CODE.search(text, first, start) or _OF_OTHER_THING.match(text, match.end(), last):
+        return NOTHING
+    listed = list(_LISTED_CODE.finditer(text, first, last))
+    if all(_YEAR.match(one["number"]) for one in listed):
+        return NOTHING
+    is_list = len(listed) > 1 and any(_OPENED.search(one["thing"]) for one in listed)
+    return tuple(one.span("number") for one in listed) if is_list else NOTHING
 
 
 def _ends_label(match: "re.Match[str]") -> bool:
@@ -297,10 +352,10 @@ def _new_code(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 _CODE = re.compile(
     r"[ \t]{0,8}(?:(?:[-*+•][ \t]{1,3})?(?:[-*•·☐☑□▢✓✔]|\[[ xX]?\]|[0-9]{1,3}[.):]?)[ \t]{1,3}|[・●○◦①-⑳][ ]?)?[\"'`]?"
-    r"([A-Za-z0-9]{3,16}(?:[- ][A-Za-z0-9]{3,10}){0,11})[\"'`]?(?=[ \t]*(?:[\r\n,、;，。/|(（]|\Z)|[ ]{2})[ \t]*[,、;，/|]?(?:\r?\n)?"
+    r"([A-Za-z0-9]{3,16}(?:[- ][A-Za-z0-9]{3,10}){0,11})[\"'`]?(?=[ \t]*(?:[\r\n,、;，。/|(（–—]|\Z)|[ ]{2})[ \t]*[,、;，/|–—]?(?:\r?\n)?"
 )
 _REST_OF_LABEL = re.compile(
-    r"[^\n:：→]{0,60}(?:[:：→-]{1,2}[ \t]*)?(?:\r?\n){0,2}(?:[^\n0-9]{2,120}(?:\r?\n){1,2}(?=[ \t]{0,8}[^\w\n]{0,3}(?:[0-9]{1,2}[.)][ ])?[A-Za-z0-9]{4,10}[- ]?[0-9A-Za-z]{0,10}[ \t]*(?:[\r\n]|[ ]{2})))?"
+    r"[^\n:：→–—]{0,60}(?:[:：→–—-]{1,2}[ \t]*)?(?:\r?\n){0,2}(?:[^\n0-9]{2,120}(?:\r?\n){1,2}(?=[ \t]{0,8}[^\w\n]{0,3}(?:[0-9]{1,2}[.)][ ])?[A-Za-z0-9]{4,10}[- ]?[0-9A-Za-z]{0,10}[ \t]*(?:[\r\n]|[ ]{2})))?"
 )
 
 
@@ -580,6 +635,12 @@ RULES = (
     ),
     RedactionRule(
         "labelled_pin",
+        ("codes", "códigos", "codici", "коды"),
+        r"(?iu:codes|códigos|codici|коды)(?!\w)",
+        _listed_codes,
+    ),
+    RedactionRule(
+        "labelled_pin",
         _OTHER_CODE_NAMES,
         rf"(?iu:{_any_of(_OTHER_CODE_NAMES)})(?P<words>{_WORDS})(?:{_JOINT}|,?[ ]){_NUMBER}",
         _other_code,
@@ -746,7 +807,7 @@ _OPENS = re.compile(
 _CODE_WORD = re.compile("code|код|コード|kod|코드|digi|keypad|[:：]", re.IGNORECASE)
 _VERBS_OF_CODES = frozenset(("", "is", "ist", "est", "es", "è", "é", "是", "は", "-", "–", "/"))
 _LOCK_AND_CODE = re.compile(
-    r"(?iu:(?:alarm\w{0,8}|tor|tür|haustür|keller|gate|door|garage|safe|lockbox|keypad|portail|porte|cave|coffre|puerta|portal|garaje|caja|porta|cancello|portão|cofre|poort|deur|дверь|ворота|гараж|подъезд|门|大门|车库|门禁|保险箱)"
+    r"(?iu:(?:alarm\w{0,8}|panic|duress|tor|tür|haustür|keller|gate|door|garage|safe|lockbox|keypad|portail|porte|cave|coffre|puerta|portal|garaje|caja|porta|cancello|portão|cofre|poort|deur|дверь|ворота|гараж|подъезд|门|大门|车库|门禁|保险箱)"
     r"[ ]?(?:is|ist|est|es|è|é|是|は|:|：|=|–|-)?[ ]{0,2})([A-Z]?[0-9]{4,6}[A-Z#*]?)(?![0-9A-Za-z.:])"
 )
 _SPACED_DIGITS = re.compile(r"[0-9](?:[ ·-][0-9]){3,7}\Z")

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from creonowd.redaction.labels import password_of_pair
-from creonowd.redaction.passwords import is_plain_sentence
+from creonowd.redaction.passwords import is_plain_pair, is_plain_sentence
 from creonowd.redaction.rules import NOTHING, PLACEHOLDER, MatchSpan, RedactionRule
 from creonowd.redaction.secret_names import (
     FOREIGN_NAMES,
@@ -558,7 +558,8 @@ def _words(text: str, first: int, label: _Label) -> Sequence[MatchSpan]:
     other = _NOT_WORDS - _LETTERS if label.name.lower() in FOREIGN_NAMES else _NOT_WORDS
     is_sentence = not other.isdisjoint(words) or not _BLANK_WORDS.isdisjoint(words)
     is_sentence = is_sentence or not (is_latin(phrase[0]) or is_numbered)
-    return NOTHING if is_sentence or len(words) < 3 else (phrase.span(),)
+    is_enough = len(words) > 2 or (label.is_beside_account and is_plain_pair(words))
+    return NOTHING if is_sentence or not is_enough else (phrase.span(),)
 
 
 def _quoted_change(match: "re.Match[str]") -> Sequence[MatchSpan]:

@@ -145,7 +145,7 @@ _NO_VERSE = re.compile(
 )
 """Of what sentences about a password are made, rather than lines of verse."""
 _PHRASE_BEFORE = re.compile(
-    r"\b(?:[Uu]se|using|set|put|[Tt]ry|[Ee]nter|chose|picked|took) [\"“‘']([A-Za-z0-9][^\"“”‘’'\n]{3,40})[\"”’'] ?\Z"
+    r"\b(?:[Uu]se|using|with|set|put|[Tt]ry|[Ee]nter|chose|picked|took) [\"“‘']([A-Za-z0-9][^\"“”‘’'\n]{3,40})[\"”’'] ?\Z"
 )
 _QUOTED_BEFORE = re.compile(r"[“‘「『\"]([^“”‘’「」『』\"\n]{4,24})[”’」』\"][ ]?\Z")
 _CODE_NUMBER = re.compile(r"[#*]?[0-9]{4,8}[#*]?\Z")
@@ -192,6 +192,9 @@ _WORDS_OF_SYSTEMS = word_set(
     " benutzer konto dienst datenbank verbindung feld seite kunde geburtstag datum jahr kapitel roman buchstaben"
     " utilisateur compte serveur service connexion champ client anniversaire date chapitre roman lettre lettres"
     " usuario cuenta servidor conexión campo cliente cumpleaños fecha capítulo novela letra letras"
+)
+_PLACING = word_set(
+    "under behind inside beneath beside elsewhere separately unter hinter neben über dans sous derrière debajo detrás sobre sotto dietro dentro sopra onder achter temporary provisional already still never"
 )
 _FIRST_WORDS = word_set(
     "my our the a an two three four five six seven eight nine ten mein meine unser unsere der die das ein eine zwei drei vier fünf sechs sieben mon ma mes notre nos le la les un une deux trois quatre cinq"
@@ -478,6 +481,7 @@ def _end_of_phrase(match: "re.Match[str]", value: str, last: int, head: str) -> 
         return 0
     if (
         words[0] in _ASKING
+        or words[0] in _PLACING
         or words[0] in _BEGIN_REMARKS
         or is_blank(words[0])
         or not sentence.isdisjoint(words)
@@ -730,6 +734,13 @@ def is_plain_sentence(words: Sequence[str]) -> bool:
     about = _WORDS_ABOUT_PHRASES | _WORDS_OF_ORDERS | _WORDS_OF_SYSTEMS | STORY_WORDS
     is_common = any(is_common_value(word) for word in words if word not in FUNCTION_WORDS)
     return about.isdisjoint(words) and not is_common and not any(map(is_blank, words))
+
+
+def is_plain_pair(words: Sequence[str]) -> bool:
+    """Return whether two words are a thing rather than a remark: `grandfather clock`, and not `kept elsewhere`."""
+    about = _WORDS_ABOUT_PHRASES | _WORDS_OF_ORDERS | _WORDS_OF_SYSTEMS | _BEGIN_REMARKS | _PLACING
+    is_thing = all(word.isalpha() and len(word) > 3 for word in words) and about.isdisjoint(words)
+    return is_thing and is_latin("".join(words)) and not any(map(is_common_value, words))
 
 
 def _own_phrase(match: "re.Match[str]") -> Sequence[MatchSpan]:
