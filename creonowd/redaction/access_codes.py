@@ -304,6 +304,8 @@ def _listed_codes(match: "re.Match[str]") -> Sequence[MatchSpan]:
     first = max(text.rfind("\n", max(0, start - LONGEST_LIST), start) + 1, start - LONGEST_LIST)
     end = text.find("\n", match.end(), match.end() + LONGEST_LIST)
     last = min(len(text), match.end() + LONGEST_LIST) if end < 0 else end
+    if not _DIGITS.search(text, first, last):
+        return NOTHING
     if _NO_SECRET_CODE.search(text, first, start) or _OF_OTHER_THING.match(text, match.end(), last):
         return NOTHING
     listed = list(_LISTED_CODE.finditer(text, first, last))

@@ -558,7 +558,7 @@ def _words(text: str, first: int, label: _Label) -> Sequence[MatchSpan]:
     other = _NOT_WORDS - _LETTERS if label.name.lower() in FOREIGN_NAMES else _NOT_WORDS
     is_sentence = not other.isdisjoint(words) or not _BLANK_WORDS.isdisjoint(words)
     is_sentence = is_sentence or not (is_latin(phrase[0]) or is_numbered)
-    is_enough = len(words) > 2 or (label.is_beside_account and is_plain_pair(words))
+    is_enough = len(words) > 2 or (is_plain_pair(words) and label.is_beside_account)
     return NOTHING if is_sentence or not is_enough else (phrase.span(),)
 
 

@@ -217,6 +217,9 @@ _BEGIN_REMARKS = word_set(
     "known written kept stored saved noted chosen given typed lost taped printed sealed shared agreed whoever"
 )
 _WORDS_OF_ORDERS = _WORDS_OF_ADVICE - word_set("at is are was i you from")
+_NO_SENTENCE = _WORDS_ABOUT_PHRASES | _WORDS_OF_ORDERS | _WORDS_OF_SYSTEMS | STORY_WORDS
+_NO_PAIR = _NO_SENTENCE | _BEGIN_REMARKS | _PLACING
+"""Words of remarks about a password, rather than of one."""
 _NAMES_USER = re.compile(
     r"\b(?:user(?:[ -]?name)?|login|account|e?-?mail|id|benutzer|konto|usuario|utente|utilisateur)\b[ ]?(?:[:=–—-][ ]?|is )?[\w.@+-]{2,}",
     re.IGNORECASE,
@@ -731,15 +734,14 @@ def is_plain_sentence(words: Sequence[str]) -> bool:
     """Return whether words make a sentence that says nothing of a password: `my cat eats the second draft`."""
     if len(words) < FEWEST_WORDS_OF_SENTENCE or words[0] not in _FIRST_WORDS:
         return False
-    about = _WORDS_ABOUT_PHRASES | _WORDS_OF_ORDERS | _WORDS_OF_SYSTEMS | STORY_WORDS
     is_common = any(is_common_value(word) for word in words if word not in FUNCTION_WORDS)
-    return about.isdisjoint(words) and not is_common and not any(map(is_blank, words))
+    return _NO_SENTENCE.isdisjoint(words) and not is_common and not any(map(is_blank, words))
 
 
 def is_plain_pair(words: Sequence[str]) -> bool:
     """Return whether two words are a thing rather than a remark: `grandfather clock`, and not `kept elsewhere`."""
-    about = _WORDS_ABOUT_PHRASES | _WORDS_OF_ORDERS | _WORDS_OF_SYSTEMS | _BEGIN_REMARKS | _PLACING
-    is_thing = all(word.isalpha() and len(word) > 3 for word in words) and about.isdisjoint(words)
+    is_thing = all(word.isalpha() and len(word) > 3 for word in words)
+    is_thing = is_thing and _NO_PAIR.isdisjoint(words)
     return is_thing and is_latin("".join(words)) and not any(map(is_common_value, words))
 
 
