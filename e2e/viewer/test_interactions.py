@@ -38,6 +38,17 @@ def test_an_edge_that_is_dragged_is_a_what_if_until_it_is_kept(viewer: Viewer) -
     expect(viewer.at("#budget-total")).to_contain_text("6,000")
 
 
+def test_a_tab_keeps_the_focus_while_what_it_counts_changes(viewer: Viewer) -> None:
+    tab = viewer.at("#tab-since")
+    before = tab.inner_text()
+    tab.focus()
+
+    viewer.daemon.call("constraints:create", viewer.project | {"constraint": {"text": "不写梦"}})
+
+    expect(tab).not_to_have_text(before)
+    expect(tab).to_be_focused()
+
+
 def test_an_inner_edge_moves_room_from_one_part_to_its_neighbour(viewer: Viewer) -> None:
     viewer.at("[data-handle=retrieved-immediate]").press("PageDown")
 

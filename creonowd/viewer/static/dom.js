@@ -93,7 +93,8 @@ function replaceFocused(child, wanted) {
   const next = wanted.find((one) => one.dataset.key && one.dataset.key === child.dataset.key);
   if (!next) return child.remove();
   child.replaceWith(next);
-  if (inner) (byKey(inner.dataset.key ?? "", next) ?? next.querySelector("summary, button"))?.focus({ preventScroll: true });
+  const again = inner === child ? next : inner && (byKey(inner.dataset.key ?? "", next) ?? next.querySelector("summary, button"));
+  again?.focus({ preventScroll: true });
   return undefined;
 }
 
