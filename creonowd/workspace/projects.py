@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,7 @@ _OWN_DEPTH = 6
 _NOT_IN_A_NAME = re.compile(r'[\\/:*?"<>|\x00-\x1f\x7f-\x9f\ud800-\udfff]+')
 _NO_FOLDER = {errno.ENOTDIR, errno.ELOOP}
 _NO_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
+_ACCOUNTS = Path("/etc/passwd")
 _LONGEST_NAME = 255 if os.name != "nt" else 3 * 255  # in UTF-8; Windows counts UTF-16
 
 log = structlog.get_logger(__name__)
@@ -270,7 +271,7 @@ def folder_name(name: str) -> str:
 def project_root(spelling: str, user_data: Path | None = None) -> Path:
     """Return the real path of a writable folder, or report what is wrong with it.
 
-    The user's whole home and what holds `user_data` are too much for a project, and the daemon's
+    Anybody's whole home and what holds `user_data` are too much for a project, and the daemon's
     own folders in `user_data` are none.
     """
     if not spelling.strip() or "\0" in spelling or not Path(spelling).is_absolute():
@@ -293,7 +294,8 @@ def project_root(spelling: str, user_data: Path | None = None) -> Path:
 
 
 def _check_not_too_wide(folder: Path, user_data: Path | None) -> None:
-    if any(_contains(folder, home) for home in _homes()):
+    homes = (home for home in _homes(folder) if home.is_absolute())
+    if any(_contains(folder, home) for home in homes) or _is_profile(folder):
         raise _invalid_root(
             "too_wide",
             "rootPath is a whole home folder or more; choose a folder inside it.",
@@ -313,15 +315,40 @@ def _check_not_too_wide(folder: Path, user_data: Path | None) -> None:
         )
 
 
-def _homes() -> Iterator[Path]:
-    """Yield the user's home as the environment has it, and as the system does: they may differ."""
+def _homes(folder: Path) -> Iterator[Path]:
+    """Yield the homes that a folder may be or hold: the user's own, and those of other accounts.
+
+    The user's own as the environment has it, and as the system does: they may differ. Of others
+    those that the machine's own list has, and, for accounts that a network keeps, those of the
+    folder's owner and of the account that has its name. Nothing asks the network for its whole
+    list: that takes long in a large one, and `getpwall` stops every thread meanwhile.
+    """
     with contextlib.suppress(RuntimeError):
         yield Path.home()
     if sys.platform != "win32":
         import pwd
 
-        with contextlib.suppress(KeyError):
-            yield Path(pwd.getpwuid(os.getuid()).pw_dir)
+        questions: tuple[Callable[[], pwd.struct_passwd], ...] = (
+            lambda: pwd.getpwuid(os.getuid()),
+            lambda: pwd.getpwuid(folder.stat().st_uid),
+            lambda: pwd.getpwnam(folder.name),
+        )
+        for account in questions:
+            with contextlib.suppress(KeyError, ValueError, OSError):
+                yield Path(account().pw_dir)
+        with contextlib.suppress(OSError):
+            lines = _ACCOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+            yield from (Path(fields[5]) for line in lines if len(fields := line.split(":")) > 5)
+
+
+def _is_profile(folder: Path) -> bool:
+    """Return whether it is somebody's profile on Windows: it lies beside the user's own."""
+    if sys.platform != "win32":
+        return False
+    with contextlib.suppress(RuntimeError):
+        profiles = Path.home().parent
+        return profiles != profiles.parent and same_folder(folder.parent, profiles)
+    return False
 
 
 def _is_ours(folder: Path, user_data: Path) -> bool:

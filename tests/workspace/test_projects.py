@@ -420,6 +420,83 @@ def test_the_home_that_the_system_knows_is_refused_whatever_the_environment_says
     assert caught.value.details == {"field": "rootPath", "reason": "too_wide"}
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no list of accounts in a file")
+def test_the_home_of_every_other_account_is_refused(tmp_path: Path) -> None:
+    import pwd
+
+    homes = {os.path.realpath(account.pw_dir) for account in pwd.getpwall()}
+    theirs = sorted(home for home in homes if os.path.isdir(home))  # noqa: PTH112 - as it is spelt
+    assert len(theirs) > 1
+
+    for home in theirs:
+        with pytest.raises(DaemonError) as caught:
+            project_root(home, tmp_path / "data")
+
+        assert caught.value.code is ErrorCode.INVALID_ARGUMENT, home
+        assert caught.value.details == {"field": "rootPath", "reason": "too_wide"}, home
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no accounts of a network")
+@pytest.mark.parametrize("known_by", ["getpwuid", "getpwnam"])
+def test_the_home_of_an_account_of_the_network_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known_by: str
+) -> None:
+    """It stands in no file; it is asked for by the folder's owner and by its name."""
+    import pwd
+
+    home = tmp_path / "net" / "lin"
+    (home / "novel").mkdir(parents=True)
+    owner = home.stat().st_uid
+    account = pwd.struct_passwd(("lin", "x", owner, 0, "", str(home), ""))
+    known = {owner, "lin"}
+
+    def find(key: int | str) -> pwd.struct_passwd:
+        if key in known:
+            return account
+        raise KeyError(key)
+
+    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    monkeypatch.setattr(pwd, known_by, find)
+
+    with pytest.raises(DaemonError) as caught:
+        project_root(str(home), tmp_path / "data")
+
+    assert caught.value.details == {"field": "rootPath", "reason": "too_wide"}
+    assert project_root(str(home / "novel"), tmp_path / "data") == home / "novel"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no accounts of a network")
+def test_an_account_without_a_home_makes_no_folder_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty path leads to the current folder."""
+    import pwd
+
+    novel = tmp_path / "novel"
+    novel.mkdir()
+    monkeypatch.chdir(novel)
+    account = pwd.struct_passwd(("novel", "x", 1, 0, "", "", ""))
+    monkeypatch.setattr(pwd, "getpwnam", {novel.name: account}.__getitem__)
+
+    assert project_root(str(novel), tmp_path / "data") == novel
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="elsewhere accounts say where homes are")
+def test_on_windows_the_profiles_beside_ones_own_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, other = tmp_path / "Users" / "lin", tmp_path / "Users" / "mei"
+    for folder in (mine, other / "novel"):
+        folder.mkdir(parents=True)
+    monkeypatch.setenv("USERPROFILE", str(mine))
+
+    with pytest.raises(DaemonError) as caught:
+        project_root(str(other), tmp_path / "data")
+
+    assert caught.value.details == {"field": "rootPath", "reason": "too_wide"}
+    assert project_root(str(other / "novel"), tmp_path / "data") == other / "novel"
+
+
 async def test_a_folder_in_a_home_is_a_project_like_any_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
