@@ -5,9 +5,10 @@
 
 import signal
 
+# SIGPIPE and SIGXFSZ, which Python ignores by itself, come back as errors of a write.
 _NAMED = (
-    *("SIGUSR1", "SIGUSR2", "SIGALRM", "SIGVTALRM"),
-    *("SIGPROF", "SIGIO", "SIGPWR", "SIGSTKFLT"),
+    *("SIGUSR1", "SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGIO", "SIGPOLL", "SIGPWR"),
+    *("SIGSTKFLT", "SIGEMT", "SIGTRAP", "SIGSYS", "SIGPIPE", "SIGXFSZ"),
 )
 _REAL_TIME = ("SIGRTMIN", "SIGRTMAX")
 

@@ -1,5 +1,6 @@
 """Story: the daemon starts, is alone, is found, and ends well, whatever ends it."""
 
+import contextlib
 import json
 import os
 import shlex
@@ -59,15 +60,69 @@ def log_lines(user_data: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+ENDING = {"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGXCPU"}
+# A fault of the process itself, or what nobody can catch: it ends at once, and the doctor says so.
+AT_ONCE = {"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGKILL"}
+STOPPING = {"SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU"}
+
+
+def signals_but(*others: set[str]) -> list[int]:
+    """Return every signal that this system lets a program receive, those for real time too."""
+    named = {getattr(signal, name, 0) for names in others for name in names}
+    return sorted(signal.valid_signals() - named)
+
+
 @posix
 def test_a_signal_that_means_nothing_does_nothing(user_data: Path) -> None:
     with spawn(user_data) as process:
         first_line(process)
 
-        for name in ("SIGUSR1", "SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGPROF"):
-            process.send_signal(getattr(signal, name))
+        for number in signals_but(ENDING, AT_ONCE, STOPPING):
+            process.send_signal(number)
 
-            assert first_line(process)["result"]["pong"] is True, name
+            assert first_line(process)["result"]["pong"] is True, number
+        process.terminate()
+
+
+@posix
+@pytest.mark.parametrize("name", sorted(ENDING))
+def test_a_signal_that_means_the_end_is_answered_to_the_end(user_data: Path, name: str) -> None:
+    """What was asked before is answered, the reason is in the log, nothing is left in user data."""
+    with spawn(user_data) as process:
+        first_line(process, b'{"jsonrpc":"2.0","id":1,"method":"project:list"}')
+        assert process.stdin is not None
+        process.stdin.write(SLOW % 300 + PING + b"\n")
+        process.stdin.flush()
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["id"] == 1
+
+        process.send_signal(getattr(signal, name))
+
+        assert json.loads(process.stdout.readline())["id"] == 9
+        assert process.wait(PATIENCE) == 0
+    assert stop_reason(user_data) == f"signal {name}"
+    assert endpoint.read(user_data) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits another process")
+def test_a_daemon_whose_processor_time_is_used_up_says_so(user_data: Path) -> None:
+    import psutil
+
+    with spawn(user_data) as process:
+        first_line(process, b'{"jsonrpc":"2.0","id":1,"method":"project:list"}')
+        used = sum(psutil.Process(process.pid).cpu_times()[:2])
+        psutil.Process(process.pid).rlimit(psutil.RLIMIT_CPU, (int(used) + 1, int(used) + 60))
+        assert process.stdin is not None
+        with contextlib.suppress(OSError):
+            while process.poll() is None:
+                process.stdin.write(PING + b"\n")
+                process.stdin.flush()
+                assert process.stdout is not None
+                if not process.stdout.readline():
+                    break
+
+        assert process.wait(PATIENCE) == 0
+    assert stop_reason(user_data) == "signal SIGXCPU"
 
 
 def stop_reason(user_data: Path) -> str:

@@ -277,7 +277,8 @@ def keep_freed_memory() -> bool:
 WATCHDOG_SECONDS = 5.0
 PARENT_POLL_SECONDS = 0.5
 EXIT_STATUS_STUCK = 70
-ENDING_SIGNALS = ("SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP")
+# The last one says that the processor time is used up that the system allows; SIGKILL follows it.
+ENDING_SIGNALS = ("SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP", "SIGQUIT", "SIGXCPU")
 
 Exit = Callable[[str], None]
 
