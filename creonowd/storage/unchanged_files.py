@@ -135,6 +135,12 @@ class FileCache:
             return False
         return kept.changed == change_time(root, path)
 
+    def forget(self, root: Path) -> None:
+        """Drop the files of a folder."""
+        with self._lock:
+            for key in [key for key in self._kept if key[0] == root]:
+                self._bytes -= self._forget(key)
+
     def _keep(
         self,
         key: tuple[Path, str],

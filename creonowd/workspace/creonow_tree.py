@@ -6,9 +6,10 @@ What assemblies read of it at the same moment is read once: a `ProjectRead` is o
 import codecs
 import contextlib
 import errno
+import heapq
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from enum import StrEnum
 from functools import lru_cache, partial
 from itertools import groupby
@@ -27,6 +28,7 @@ from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.storage import front_matter, stored_files
 from creonowd.storage.safe_folder import (
+    FileEntry,
     FileSnapshot,
     FolderContents,
     LinkedFolder,
@@ -100,8 +102,10 @@ _FOREIGN_FOLDERS = frozenset({"node_modules", "__pycache__", "__MACOSX", "$RECYC
 # The weight of a cached file beside its bytes.
 _FILE_WEIGHT = 500
 
-# How much of a file is read to see whether it has front matter.
+# How much of a file is read to see whether it has front matter, at the top of a project of how many
+# files, and of how many files of all projects it is remembered.
 _HEAD_BYTES = 4096
+_MOST_TOP_FILES = 2048
 _KNOWN_HEADS = 8192
 
 _SWEPT_PROJECTS = 1024
@@ -198,8 +202,7 @@ class Tree:
             CAPACITY_BYTES, _weigh
         )
         self._swept: Memo[Path, bool] = Memo(_SWEPT_PROJECTS)
-        # Whether a file at the top of a project says that it is an outline, and its mark then.
-        self._outlines: Memo[Path, tuple[tuple[int, ...], bool]] = Memo(_KNOWN_HEADS)
+        self._outlines: Memo[Path, dict[str, _Head]] = Memo(_KNOWN_HEADS, _weigh_heads)
 
     async def ensure(self, project: Project) -> None:
         """Make what is missing of the tree; change nothing that exists."""
@@ -276,24 +279,35 @@ class Tree:
 
     def read_outlines_now(self, root: Path) -> Folder:
         """Read the outlines at the top of a project; blocks its thread. Links are skipped."""
-        found = [
-            (entry.name, status)
-            for entry in _top_files(root)
-            if (status := self._outline_status(root, entry)) is not None
-        ]
+        before = self._outlines.peek(root) or {}
+        heads: dict[str, _Head] = {}
+        found: list[FileEntry] = []
+        for name, status in _top_files(root):
+            head = self._head(root, name, status, before.get(name))
+            if head.is_outline:
+                found.append((name, status))
+            heads[name] = head
+        self._outlines.put(root, heads)
         return self._read_contents(root, None, FolderContents(sorted(found, key=itemgetter(0)), []))
 
-    def _outline_status(self, root: Path, entry: "os.DirEntry[str]") -> os.stat_result | None:
-        """Return the status of a file if it is an outline."""
-        if (status := status_of(entry)) is None or is_outline(entry.name, ""):
-            return status
-        path, mark = root / entry.name, mark_of(status)
-        known = self._outlines.peek(path)
+    def forget(self, root: Path) -> None:
+        """Drop what is known of a project that was removed."""
+        self._outlines.forget(root)
+        for scope in (None, *CreonowFolder):
+            self._folders.forget((root, scope))
+        self._cache.forget(root)
+
+    def _head(
+        self, root: Path, name: str, status: os.stat_result, known: "_Head | None"
+    ) -> "_Head":
+        """Return whether a file at the top of a project is an outline, by its name or by its head."""
+        if _is_called_outline(name):
+            return _Head((), is_outline=True)
+        mark = mark_of(status)
         is_recent = self._clock.file_time_ms() - status.st_mtime_ns // 1_000_000 <= RECENT_MS
-        if known is None or is_recent or known[0] != mark:
-            known = (mark, is_outline(entry.name, _front_matter_of(root, entry.name)))
-            self._outlines.put(path, known)
-        return status if known[1] else None
+        if known is None or is_recent or known.mark != mark:
+            return _Head(mark, is_outline(name, _front_matter_of(root, name)))
+        return known
 
     def _read_contents(
         self, root: Path, scope: CreonowFolder | None, contents: FolderContents
@@ -325,6 +339,13 @@ class Tree:
                     except DaemonError as error:
                         problems.append(Problem(path=path, error=error))
         return Folder(files=tuple(files), problems=tuple(problems))
+
+
+class _Head(NamedTuple):
+    """Whether a file says that it is an outline, and its mark then."""
+
+    mark: tuple[int, ...]
+    is_outline: bool
 
 
 def make_tree(root: Path, files: Mapping[str, bytes] = DEFAULTS) -> list[str]:
@@ -376,8 +397,13 @@ def layers_of(paths: frozenset[str] | set[str]) -> tuple[Layer, ...]:
 @lru_cache(maxsize=KEPT_PATHS)
 def is_document(path: str) -> bool:
     """Return whether a project-relative path names a text that the user writes."""
-    pure = PurePosixPath(path)
-    return pure.suffix.lower() in DOCUMENT_SUFFIXES and all(map(_is_visible, pure.parts))
+    steps = [step for step in path.split("/") if step not in {"", "."}]
+    return (
+        not path.startswith("/")
+        and bool(steps)
+        and suffix_of(steps[-1]) in DOCUMENT_SUFFIXES
+        and all(map(_is_visible, steps))
+    )
 
 
 def is_outline(path: str, text: str) -> bool:
@@ -390,10 +416,20 @@ def is_outline(path: str, text: str) -> bool:
     settings = folder_of(CreonowFolder.SETTINGS)
     if folder and folder != settings and not folder.startswith(f"{settings}/"):
         return False
-    if folder in {"", settings} and name.partition(".")[0].casefold() in OUTLINE_NAMES:
+    if folder in {"", settings} and _is_called_outline(name):
         return True
     kind = front_matter.split(text).values.get("kind")
     return isinstance(kind, str) and kind.strip().casefold() == "outline"
+
+
+def _is_called_outline(name: str) -> bool:
+    return name.partition(".")[0].casefold() in OUTLINE_NAMES
+
+
+def suffix_of(name: str) -> str:
+    """Return the ending of a name with its point, in small letters; empty if it has none."""
+    stem, point, ending = name.rpartition(".")
+    return f"{point}{ending.lower()}" if stem and ending else ""
 
 
 def is_relevant_file(folder: str, name: str) -> bool:
@@ -429,15 +465,18 @@ def _list(root: Path, scope: CreonowFolder) -> list[FileInfo]:
     ]
 
 
-def _top_files(root: Path) -> Iterator["os.DirEntry[str]"]:
-    """Return the plain files at the top of a project that could be an outline."""
+def _top_files(root: Path) -> list[FileEntry]:
+    """Return the plain files at the top of a project that could be an outline.
+
+    Of very many those that are called so, and the first by name.
+    """
     with contextlib.suppress(OSError, DaemonError), LinkedFolder(root).scan("") as entries:
-        for entry in entries:
-            suffix = PurePosixPath(entry.name).suffix.lower()
-            if suffix in OUTLINE_SUFFIXES and _is_visible(entry.name):
-                with contextlib.suppress(OSError):
-                    if entry.is_file(follow_symlinks=False):
-                        yield entry
+        named = ((not _is_called_outline(entry.name), entry.name, entry) for entry in entries)
+        texts = (one for one in named if suffix_of(one[1]) in OUTLINE_SUFFIXES)
+        first = heapq.nsmallest(_MOST_TOP_FILES, (one for one in texts if _is_visible(one[1])))
+        found = ((name, status_of(entry)) for _, name, entry in first)
+        return [(name, status) for name, status in found if status is not None]
+    return []
 
 
 def _front_matter_of(root: Path, name: str) -> str:
@@ -452,6 +491,10 @@ def _front_matter_of(root: Path, name: str) -> str:
 
 def _weigh(_place: tuple[Path, CreonowFolder | None], known: tuple[_Marks, Folder]) -> int:
     return sum(_FILE_WEIGHT + file.size_bytes for file in known[1].files)
+
+
+def _weigh_heads(_root: Path, heads: dict[str, _Head]) -> int:
+    return 1 + len(heads)
 
 
 def _contents(root: Path, scope: CreonowFolder) -> FolderContents:

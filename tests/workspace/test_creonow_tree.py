@@ -673,6 +673,19 @@ async def test_outlines_at_the_top_are_read(tree: Tree, project: Project) -> Non
     assert tree.read_outlines_now(project.root / "gone") == Folder()
 
 
+def test_of_very_many_files_at_the_top_the_first_are_asked_for_an_outline(
+    tree: Tree, project: Project
+) -> None:
+    """One that is called so is found among any number."""
+    for number in range(2500):
+        (project.root / f"{number:04}.md").touch()
+    head = "---\nkind: outline\n---\n"
+    for name in ("0007.md", "2499.md", "outline.md"):
+        (project.root / name).write_text(head, encoding="utf-8")
+
+    assert outlines_in(tree, project) == ["0007.md", "outline.md"]
+
+
 async def test_an_outline_is_seen_to_come_and_go(tree: Tree, project: Project) -> None:
     file = project.root / "计划.md"
     for kind, found in (("outline", ["计划.md"]), ("chapter", []), ("outline", ["计划.md"])):
