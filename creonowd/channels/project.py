@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.context.numerals import chapter_of
 from creonowd.context.story import OrderReason, Story, StoryDocument, StoryDoubt
-from creonowd.engine.services import Session
+from creonowd.engine.services import Session, forget_names
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Empty, Model, Params, Result
 from creonowd.rpc.channel import Channel, Role
@@ -132,6 +132,8 @@ async def delete_project(session: Session, params: ProjectId) -> DeletedProject:
     await session.indexes.forget(project.project_id)
     await session.extracts.forget(project.project_id)
     session.chapters.forget(project.root)
+    session.tree.forget(project.root)
+    forget_names()
     if (kept := session.engine.read_cache) is not None:
         await call_in_thread(kept.forget, project.root)
     return DeletedProject(deleted=True, project_id=project.project_id)

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Hashable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import anyio
@@ -21,6 +21,7 @@ from msgspec import UNSET
 from creonowd.clock import Clock
 from creonowd.context.assemble import Concurrency
 from creonowd.context.budget import Budget
+from creonowd.context.numerals import chapter_of, name_key, whole_number
 from creonowd.context.result import AssembleResult
 from creonowd.context.source import Source
 from creonowd.context.stable_prefix import PrefixMemory
@@ -47,6 +48,7 @@ from creonowd.sources.chapter_summaries import ExtractStore
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.project_files import ProjectSources
 from creonowd.sources.synopsis import Chapters, ChapterSummaries
+from creonowd.storage.safe_folder import problem_with_name
 from creonowd.storage.unchanged_files import MOST_ROOTS, FolderRevisions, WatchedFolder
 from creonowd.threads import (
     TASKS_PER_TURN,
@@ -68,7 +70,9 @@ from creonowd.workspace.creonow_tree import (
     CreonowFolder,
     ProjectFile,
     Tree,
+    is_document,
     is_relevant_folder,
+    suffix_of,
 )
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.file_edits import FileEdits
@@ -84,6 +88,10 @@ KEPT_ANSWERS_BYTES = 32_000_000
 RUNNING = 4
 WAITING = 16
 EXPECTED_WAIT_MS = 50
+
+
+# What is remembered of names, whichever project they are from; of 20 000 names 6 MB.
+_NAME_CACHES = (is_document, problem_with_name, name_key, chapter_of, whole_number)
 
 
 class SourceProvider(Protocol):
@@ -257,7 +265,7 @@ def _reads(folder: str, name: str) -> bool:
     """Return whether an assembly may read the file `name` in a project's `folder`."""
     if folder.startswith(TREE) or name == TREE:
         return True
-    return PurePosixPath(name).suffix.lower() in OUTLINE_SUFFIXES or name.lower() in IGNORE_FILES
+    return suffix_of(name) in OUTLINE_SUFFIXES or name.lower() in IGNORE_FILES
 
 
 def _enters_user_data(folder: str, name: str) -> bool:
@@ -394,6 +402,12 @@ class Session:
         self.summaries = services.summaries
         self.extracts = services.extracts
         self.viewer = services.viewer
+
+
+def forget_names() -> None:
+    """Drop what is remembered of names, since some were of a project that was removed."""
+    for cache in _NAME_CACHES:
+        cache.cache_clear()
 
 
 def may_inspect(session: Session) -> bool:

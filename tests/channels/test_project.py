@@ -1,7 +1,10 @@
+import gc
+import tracemalloc
 from pathlib import Path
 
 import msgspec
 
+from creonowd.channels.document import ListDocuments, list_documents
 from creonowd.channels.project import (
     CHANNELS,
     CreateProject,
@@ -13,6 +16,7 @@ from creonowd.channels.project import (
     read_story,
     set_current_project,
 )
+from creonowd.engine.explain import ListSubjects, list_subjects
 from creonowd.engine.services import Session
 from creonowd.model import Empty
 from creonowd.rpc.channel import Role
@@ -37,6 +41,37 @@ async def test_a_project_is_made_listed_chosen_and_forgotten(
     }
     assert msgspec.to_builtins(deleted) == {"deleted": True, "projectId": made.project_id}
     assert (await list_projects(session, Empty())).items == []
+
+
+async def test_a_forgotten_project_leaves_nothing_in_memory(
+    session: Session, tmp_path: Path
+) -> None:
+    async def use(number: int) -> None:
+        root = tmp_path / f"novel {number}"
+        root.mkdir()
+        for chapter in range(600):
+            text = "---\nkind: outline\n---\n" if chapter < 20 else "雨"
+            (root / f"{number} 第{chapter}章.md").write_text(text, encoding="utf-8")
+        made = await create_project(session, CreateProject(root_path=str(root)))
+        project = ProjectId(project_id=made.project_id)
+        await list_documents(session, ListDocuments(project_id=made.project_id))
+        await read_story(session, project)
+        await list_subjects(session, ListSubjects(project_id=made.project_id))
+        for outline in session.tree.read_outlines_now(root).files:
+            assert outline.data
+        await delete_project(session, project)
+
+    await use(0)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        await use(1)
+        gc.collect()
+        kept, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert kept < most / 10, (kept, most)
 
 
 def test_every_project_channel_knows_its_payload() -> None:
