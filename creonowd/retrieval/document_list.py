@@ -206,8 +206,10 @@ class _DocumentWalk:
         with _skip_unreadable(), self._files.scan(folder) as entries:
             relevant = self._relevant(folder, rules, islice(entries, MAX_ENTRIES))
             kept = heapq.nsmallest(MAX_DOCUMENTS + 1, relevant, key=itemgetter(0))
-            self.is_bounded |= len(kept) > MAX_DOCUMENTS
-            return list(_with_marks(kept[:MAX_DOCUMENTS]))
+            if len(kept) > MAX_DOCUMENTS:
+                self.is_bounded = True
+                kept.pop()
+            return list(_with_marks(kept))
         return []
 
     def _relevant(
@@ -233,10 +235,15 @@ class _DocumentWalk:
 
 
 def _with_marks(
-    entries: "Iterable[tuple[str, os.DirEntry[str]]]",
+    entries: "list[tuple[str, os.DirEntry[str]]]",
 ) -> Iterator[tuple[str, FileMark | None]]:
-    """Add what the disk says of each document; what has gone meanwhile is skipped."""
-    for path, entry in entries:
+    """Add what the disk says of each document; what has gone meanwhile is skipped.
+
+    Empties the list: an entry that was asked keeps its whole status, of 20 000 files 14 MB.
+    """
+    entries.reverse()
+    while entries:
+        path, entry = entries.pop()
         with contextlib.suppress(OSError):
             is_folder = entry.is_dir(follow_symlinks=False)
             yield path, None if is_folder else FileMark(*mark_of(entry_status(entry)))

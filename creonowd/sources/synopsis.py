@@ -238,7 +238,7 @@ def _chapters_on_disk(
     """Read the chapters that changed; one that was written just now is read again each time."""
     chapters: dict[str, _KeptChapter] = {}
     for path, file in until_stopped(documents_in(root).items()):
-        mark = (*file, *change_times(root, (path,)))
+        mark = (*file, *changes) if (changes := change_times(root, (path,))) else file
         before = kept.get(path)
         young = now_ms - file.modified_ns // 1_000_000 <= RECENT_MS
         if before is not None and before.mark == mark and not young:

@@ -316,6 +316,22 @@ def test_a_folder_of_very_many_files_takes_no_more_memory_than_what_is_used(
     assert peak < 3000 * 100
 
 
+def test_a_search_keeps_nothing_of_a_file_but_its_name_and_its_mark(tmp_path: Path) -> None:
+    """What a scan knows of one file is 700 bytes more."""
+    for number in range(3000):
+        (tmp_path / f"{number}.md").touch()
+    find_documents(tmp_path)
+    tracemalloc.start()
+    try:
+        found = find_documents(tmp_path)
+        kept, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert len(found.documents) == 3000
+    assert most - kept < 3000 * 350
+
+
 def test_ignored_files_leave_room_for_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
