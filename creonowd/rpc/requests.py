@@ -6,6 +6,7 @@ This is the one place where exceptions become wire errors.
 import errno
 import math
 import weakref
+from array import array
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
@@ -98,6 +99,11 @@ class PendingRequest:
         self.request = Request(self.request.method, Raw(), self.request.id)
         return payload
 
+    def release(self) -> None:
+        """Let go of the connection, since a timer may keep the request alive for longer."""
+        self._sink = _discard
+        self._scope = None
+
     def stop(self, reason: StopReason) -> None:
         """End the work, whether it runs or still waits."""
         self._stop_reason = self._stop_reason or reason
@@ -147,6 +153,10 @@ class PendingRequest:
         self.answered = True
         silent = self.request.id is UNSET or self._stop_reason is StopReason.GONE
         self._sink(None if silent else message(self.request.id))
+
+
+def _discard(_reply: dict[str, Any] | None) -> None:
+    """Send nothing: the request was answered."""
 
 
 def _size(request: Request) -> int:
@@ -449,9 +459,10 @@ class Requests:
         if token is not None:
             _reporter.set(partial(self._send_progress, pending, token))
         seconds = self._seconds(pending.channel, pending.meta.timeout_ms)
-        _current.set(pending)
         pending.fail_after(seconds)
         with pending.scope(seconds):
+            # Not before: the timer keeps the variables as they were until its time has come.
+            _current.set(pending)
             return await pending.channel.handler(self._get_session(), params)
         raise pending.stop_error()
 
@@ -480,6 +491,7 @@ class Requests:
             self._short_bytes -= _short_part(pending.page_bytes)
             self._server.page_memory.remove(pending.page_bytes)
         self._connection.close_if_done()
+        pending.release()
 
     async def invoke(self, name: str, payload: Raw) -> Any:
         """Run another channel with this connection's own rights, and count it as its own."""
@@ -541,7 +553,17 @@ class _ChannelRecord:
         self.count = 0
         self.in_flight = 0
         self.errors: Counter[str] = Counter()
-        self.seconds: deque[float] = deque(maxlen=LATENCIES)
+        # An array: thousands of floats would lie between all that comes and goes, and keep it.
+        self.seconds = array("d")
+
+    def finish(self, seconds: float) -> None:
+        """Count a request that has ended."""
+        if len(self.seconds) < LATENCIES:
+            self.seconds.append(seconds)
+        else:
+            self.seconds[self.count % LATENCIES] = seconds
+        self.count += 1
+        self.in_flight -= 1
 
 
 class Metrics:
@@ -560,10 +582,8 @@ class Metrics:
     def finish(self, channel: str, seconds: float, code: str | None) -> None:
         """Count a request that has ended; `code` is None when it succeeded."""
         record = self._of(channel)
-        record.in_flight -= 1
-        record.count += 1
+        record.finish(seconds)
         self.replies += 1
-        record.seconds.append(seconds)
         if code is not None:
             record.errors[code] += 1
         if self._next_answer is not None:

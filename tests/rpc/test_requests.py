@@ -90,13 +90,15 @@ def test_each_channel_is_counted_with_its_errors_and_latencies() -> None:
     assert (report["b"].count, report["b"].in_flight, report["b"].p50_ms) == (0, 1, 0.0)
 
 
-def test_only_the_last_latencies_are_kept() -> None:
+@pytest.mark.parametrize("before", [1, LATENCIES - 1, LATENCIES, 2 * LATENCIES + 7])
+def test_only_the_last_latencies_are_kept(before: int) -> None:
     metrics = Metrics()
-    for taken in (1.0, *([0.001] * LATENCIES)):
+    for taken in (*([1.0] * before), *([0.002] * LATENCIES)):
         metrics.start("a")
         metrics.finish("a", taken, None)
 
-    assert metrics.channels()["a"].p99_ms == 1.0
+    assert metrics.channels()["a"].p99_ms == 2.0
+    assert metrics.channels()["a"].count == before + LATENCIES
 
 
 async def test_who_waits_for_an_answer_sleeps_until_one_more_was_given() -> None:
@@ -250,6 +252,28 @@ async def test_a_request_that_failed_keeps_nothing_in_memory(server: Server) -> 
 
     assert error.code == "NOT_FOUND"
     assert kept == [None]
+
+
+async def test_a_connection_is_gone_although_a_deadline_of_its_requests_is_not(
+    server: Server,
+) -> None:
+    """The timer of an answered request stays until its time has come."""
+
+    async def answer(_session: Any, _params: Empty) -> Result:
+        await anyio.lowlevel.checkpoint()
+        return Result()
+
+    server.add([Channel("test:answer", answer)])
+    async with in_memory(server) as client:
+        assert client.wire is not None
+        gone = weakref.ref(client.wire.connection)
+        await client.call("test:answer", {"_meta": {"timeoutMs": 3_600_000}})
+    del client
+    await anyio.wait_all_tasks_blocked()
+    gc.collect()
+    kept = gone()
+
+    assert kept is None
 
 
 @pytest.mark.parametrize(
