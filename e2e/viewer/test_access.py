@@ -47,14 +47,22 @@ def test_an_address_works_once_and_leaves_no_token_behind(
     second.context.close()
 
 
-def test_a_link_from_elsewhere_does_not_replace_a_session(viewer: Viewer) -> None:
+@pytest.mark.parametrize("known", [False, True])
+def test_a_link_from_elsewhere_does_not_replace_a_session(
+    daemon: Harness, viewer: Viewer, *, known: bool
+) -> None:
+    """Not even one with a token of a page of the app, which the daemon knows."""
     shown = viewer.at("#project").input_value()
+    page = daemon.call("session:grant", {"role": "renderer"})["token"]
+    token = page if known else "from-elsewhere"
 
     viewer.page.goto("about:blank")
-    viewer.page.goto(f"{viewer.origin}/#token=from-elsewhere&project=prj_other")
+    viewer.page.goto(f"{viewer.origin}/#token={token}&project=prj_other")
 
     viewer.expect_connection("connected")
     expect(viewer.at("#project")).to_have_value(shown)
+    expect(viewer.at("#tabs-box")).to_be_visible()
+    assert viewer.page.evaluate("sessionStorage.getItem('token')") != token
     assert viewer.page.evaluate("sessionStorage.getItem('project')") != "prj_other"
 
 

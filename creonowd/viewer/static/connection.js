@@ -2,7 +2,7 @@
 
 import { locale } from "./language.js";
 import { readPlace } from "./place.js";
-import { connect, invoke } from "./rpc.js";
+import { close, connect, invoke } from "./rpc.js";
 import { signal } from "./signals.js";
 
 const RETRY_MS = 500;
@@ -12,8 +12,8 @@ let retry = () => {};
 
 /** Read the token and the place from the address, so that the history has no token.
 
-    A link may come from elsewhere: one with a token counts only if the daemon knows that token, else the stored
-    session goes on. */
+    A link may come from elsewhere: one with a token counts only if the daemon knows that token and it is no page's, else
+    the stored session goes on. */
 export function readAddress() {
   const { token } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
   const place = readPlace(location.hash);
@@ -27,7 +27,12 @@ export function readAddress() {
 export async function stayConnected(ready) {
   signal("connection", "connecting");
   for (;;) {
-    const { error, closed, token } = await connect({ tokens, locale: locale() });
+    const { error, closed, token, role } = await connect({ tokens, locale: locale() });
+    if (closed && role !== "owner" && tokens.at(-1) !== token) {
+      close();
+      tokens = tokens.slice(tokens.indexOf(token) + 1);
+      continue;
+    }
     if (error && error !== "DISCONNECTED") {
       signal("connection", "refused");
       return;

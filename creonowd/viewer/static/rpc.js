@@ -8,8 +8,8 @@ const pending = new Map();
 let socket = null;
 let lastId = 0;
 
-/** Connect with the first of the tokens that the daemon proves to know; resolves with `{closed, token}`, where `closed`
-    is a promise of the connection's end, or with `{error}`, a code.
+/** Connect with the first of the tokens that the daemon proves to know; resolves with `{closed, token, role}`, where
+    `closed` is a promise of the connection's end, or with `{error}`, a code.
 
     No token is sent before that: after a crash another program may have the port, and a link may come from elsewhere. */
 export function connect({ tokens, locale }) {
@@ -27,7 +27,7 @@ export function connect({ tokens, locale }) {
     socket.onopen = async () => {
       const token = await provenToken(tokens);
       const answer = token === undefined ? REFUSED : await initialize(locale, token);
-      if (!answer.error) return resolve({ closed, token });
+      if (!answer.error) return resolve({ closed, token, role: answer.result.role });
       const { code } = answer.error.data;
       if (code !== GONE.code) close();
       return resolve({ error: code });
@@ -91,7 +91,7 @@ const bytes = (text) => new TextEncoder().encode(text);
 const hex = (array) => Array.from(array, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** Close without the handling of a loss. */
-function close() {
+export function close() {
   socket.onclose = null;
   socket.close();
 }
