@@ -16,7 +16,15 @@ import msgspec
 
 from creonowd import settings
 from creonowd.cli.assemble import LAYERS
-from creonowd.cli.client import pad, show, terminal_safe, width, write
+from creonowd.cli.client import (
+    pad,
+    sentence,
+    show,
+    terminal_safe,
+    width,
+    without_secrets,
+    write,
+)
 from creonowd.cli.doctor import BAD, OK, Finding, check_project, paint
 from creonowd.clock import make_clock
 from creonowd.context.budget import BudgetProfile
@@ -243,7 +251,8 @@ def _as_json(
 
     return {
         "files": [
-            msgspec.to_builtins(use) | {"problems": [problem(one) for one in by_path[use.path]]}
+            without_secrets(msgspec.to_builtins(use))
+            | {"problems": [problem(one) for one in by_path[use.path]]}
             for use in uses
         ],
         "problems": [problem(finding) for finding in general],
@@ -281,7 +290,7 @@ def _lines(
         )
         yield f"{mark} {'  '.join(cells).rstrip()}\n"
         for finding in problems:
-            yield f"    → {terminal_safe(finding.found.text(chinese=chinese))}\n"
+            yield f"    → {sentence(finding.found.text(chinese=chinese))}\n"
     for finding in general:
         shown = terminal_safe(finding.in_language(chinese=chinese))
         yield f"{paint(finding.state, colour=colour)} {shown['part']}: {shown['found']}\n"
@@ -304,7 +313,7 @@ def _row(use: FileUse, *, broken: bool, chinese: bool) -> tuple[str, str, str, s
         )
         if value
     ]
-    return terminal_safe(use.path), layer, when, tokens, terminal_safe(", ".join(notes))
+    return sentence(use.path), layer, when, tokens, sentence(", ".join(notes))
 
 
 _SINCE = Wording("from {}", "自 {}")

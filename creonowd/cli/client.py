@@ -14,7 +14,8 @@ import tempfile
 import threading
 import time
 import unicodedata
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self, TextIO, cast
@@ -359,7 +360,24 @@ def write_wording(wording: Wording, stream: TextIO | None = None) -> None:
 
 def sentence(text: str) -> str:
     """Return a line that may repeat a name or an argument, without secrets and control characters."""
-    return terminal_safe(Redactor().hide_secrets(text))
+    return terminal_safe(without_secrets(text))
+
+
+def without_secrets(value: Any) -> Any:
+    """Return a JSON value whose texts name no secret; a name may be one."""
+    if isinstance(value, str):
+        return _redactor().hide_secrets(value)
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[str, Any]", value)
+        return {key: without_secrets(inner) for key, inner in fields.items()}
+    if isinstance(value, list):
+        return [without_secrets(inner) for inner in cast("list[Any]", value)]
+    return value
+
+
+@cache
+def _redactor() -> Redactor:
+    return Redactor()
 
 
 def terminal_safe(value: Any) -> Any:

@@ -24,7 +24,7 @@ import anyio
 import msgspec
 
 from creonowd import __version__, settings
-from creonowd.cli.client import connect, show, terminal_safe, write
+from creonowd.cli.client import connect, show, terminal_safe, without_secrets, write
 from creonowd.clock import make_clock
 from creonowd.context.budget import Budget, BudgetProfile, budget_of, fit_to_model
 from creonowd.context.story import DoubtKind, Story
@@ -103,9 +103,10 @@ class Finding(Model):
     line: int | None = None
 
     def in_language(self, *, chinese: bool) -> dict[str, str]:
-        """Return the finding in one language."""
+        """Return the finding in one language, without secrets that are a file's name."""
         found, remedy = self.found.text(chinese=chinese), self.remedy.text(chinese=chinese)
-        return {"part": self.part, "state": self.state, "found": found, "remedy": remedy}
+        texts = {"part": self.part, "found": found, "remedy": remedy}
+        return {"state": self.state, **without_secrets(texts)}
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -170,7 +171,7 @@ def _report_lines(findings: list[Finding], *, chinese: bool, colour: bool) -> It
         for finding in findings:
             if finding.state == state:
                 yield _finding_line(finding, chinese=chinese, colour=colour)
-    fine = [finding.part for finding in findings if finding.state == OK]
+    fine = [without_secrets(finding.part) for finding in findings if finding.state == OK]
     if fine:
         summary = _FINE_PARTS.format(len(fine), ", ".join(fine)).text(chinese=chinese)
         yield f"{paint(OK, colour=colour)} {summary}\n"
@@ -179,7 +180,7 @@ def _report_lines(findings: list[Finding], *, chinese: bool, colour: bool) -> It
 def _finding_line(finding: Finding, *, chinese: bool, colour: bool) -> str:
     shown = terminal_safe(finding.in_language(chinese=chinese))
     remedy = f"\n    → {shown['remedy']}" if shown["remedy"] else ""
-    return f"{paint(finding.state, colour=colour)} {terminal_safe(finding.part)}: {shown['found']}{remedy}\n"
+    return f"{paint(finding.state, colour=colour)} {shown['part']}: {shown['found']}{remedy}\n"
 
 
 def paint(state: str, *, colour: bool) -> str:

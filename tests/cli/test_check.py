@@ -107,6 +107,26 @@ def test_every_file_that_cannot_be_used_is_named_with_its_line(
     assert "story.json" in general
 
 
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_no_name_of_a_file_shows_a_secret(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    novel = {
+        f".creonow/characters/{SECRET}.md": f"---\nname: Anna\nfrom: {SECRET}\n---\nAnna.\n",
+        f".creonow/settings/{SECRET}.md": f"---\nfrom: {SECRET}\n---\nA quay.\n",
+        f".creonow/characters/bad {SECRET}.json": "{",
+        ".creonow/story.json": json.dumps({"version": 1, "order": [SECRET]}),
+    }
+    write_files(tmp_path / "novel", novel)
+
+    status, shown = check(tmp_path / "novel", capfd, *words)
+    main(["doctor", "--project", str(tmp_path / "novel"), "--user-data", f"{tmp_path}/d", *words])
+
+    assert status == 1
+    assert "***REDACTED***" in shown
+    assert SECRET not in shown + capfd.readouterr().out
+
+
 def test_the_table_lines_up_also_with_chinese_names(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
