@@ -6,9 +6,9 @@ from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.channels.project import ProjectId
-from creonowd.context.story import StoryDocument
+from creonowd.context.story import Story, StoryDocument
 from creonowd.engine.services import Session
-from creonowd.engine.summarise_chapter import not_in_story, summarise_story
+from creonowd.engine.summarise_chapter import not_in_story, real_names, summarise_story
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.providers.provider import AI_ERRORS
@@ -129,10 +129,15 @@ async def set_summary(session: Session, params: SetSummary) -> SummaryContent:
 
 async def _find(session: Session, project: Project, path: str) -> StoryDocument:
     story = await session.chapters.story(project)
-    number = story.number_of(path)
+    return story.documents[await _number(session, project, story, path)]
+
+
+async def _number(session: Session, project: Project, story: Story, path: str) -> int:
+    (real,) = await real_names(session, project, [path])
+    number = story.number_of(real)
     if number is None:
         raise not_in_story()
-    return story.documents[number]
+    return number
 
 
 async def _summary_content(
@@ -224,10 +229,7 @@ async def list_threads(session: Session, params: ThreadsAt) -> ThreadList:
     story = await session.chapters.story(project)
     number = len(story.documents) - 1
     if params.document_id is not None:
-        found = story.number_of(params.document_id)
-        if found is None:
-            raise not_in_story()
-        number = found
+        number = await _number(session, project, story, params.document_id)
     read = plot_threads(await session.tree.read_all(project, CreonowFolder.THREADS))
     states = [(one, thread_state(one, story, number)) for one in read.fragments]
     redact = session.redactor.redact

@@ -18,6 +18,7 @@ from creonowd.engine.services import MeteredProvider, Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.providers.provider import Call, Purpose
+from creonowd.redaction import PLACEHOLDER
 from creonowd.rpc.requests import report_progress
 from creonowd.sources.chapter_summaries import (
     LONGEST_SUMMARY,
@@ -30,7 +31,7 @@ from creonowd.sources.synopsis import chapter_text, text_digest
 from creonowd.text import file_stem, well_formed
 from creonowd.tokens.boundaries import grapheme_floor, paragraphs
 from creonowd.tokens.tokenizer import Tokenizer
-from creonowd.workspace.documents import DocumentId
+from creonowd.workspace.documents import DocumentId, unredacted_path
 from creonowd.workspace.projects import Project
 
 MAX_OUTPUT_TOKENS = 700
@@ -123,7 +124,8 @@ async def summarise_story(session: Session, params: SummariseStory) -> Summarise
     project = await session.projects.find(params.project_id)
     story = await session.chapters.story(project)
     stored = await session.summaries.store.read(project)
-    chosen = _choose(story.documents, params.documents)
+    wanted = params.documents and await real_names(session, project, params.documents)
+    chosen = _choose(story.documents, wanted)
     ready = await session.ai.readiness()
     by_model = ready.ready and not ready.stands_in
     todo = [one for one in chosen if _is_due(one, stored, by_model=by_model, again=params.again)]
@@ -184,6 +186,16 @@ def _choose(
         if path not in known:
             raise not_in_story()
     return [known[path] for path in dict.fromkeys(wanted)]
+
+
+async def real_names(session: Session, project: Project, paths: Sequence[str]) -> list[str]:
+    """Return the paths of documents that may be named as they are listed, with secrets hidden."""
+
+    def find() -> list[str]:
+        return [unredacted_path(project.root, path, session.redactor) for path in paths]
+
+    hidden = any(PLACEHOLDER in path for path in paths)
+    return await to_thread.run_sync(find) if hidden else list(paths)
 
 
 def not_in_story() -> DaemonError:

@@ -123,6 +123,25 @@ async def test_what_is_listed_can_be_read_by_the_name_it_is_listed_with(
     assert read["content"] == "# ***REDACTED***\nrain"
 
 
+async def test_a_chapter_is_summarised_by_the_name_it_is_listed_with(
+    client: Client, project: str
+) -> None:
+    story = await client.call("project:story", {"projectId": project})
+    (listed,) = (one["path"] for one in story["documents"] if "01-" in one["path"])
+    chapter = {"projectId": project, "documentId": listed}
+
+    written = await client.call("story:summary:set", chapter | {"text": "It rains."})
+    read = await client.call("story:summary:get", chapter)
+    threads = await client.call("story:threads", chapter)
+    asked = {"projectId": project, "documents": [listed], "dryRun": True}
+    work = await client.call("story:summarise", asked)
+
+    assert written["path"] == read["path"] == listed
+    assert read["text"] == "It rains."
+    assert threads["open"] == 0
+    assert work["dryRun"] is True
+
+
 @pytest.mark.parametrize(
     "channel", [*(one for one in LISTS if "skill" not in one), "context:subjects"]
 )
