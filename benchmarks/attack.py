@@ -450,15 +450,20 @@ def texts_of_any_kind(target: Target) -> Tally:
         "\U0001f468\u200d",
         "\u202e",
     )
+    work = (
+        ("tokens:count", {}),
+        ("tokens:count", {"model": "claude-sonnet-4-5"}),
+        ("context:tool:compress", {}),
+    )
     for unit in units:
         text = unit * (LONG_TEXT_BYTES // len(json.dumps(unit, ensure_ascii=False).encode()[1:-1]))
-        for method in ("tokens:count", "context:tool:compress"):
-            fields = TEXT_CHANNELS[method]("text", text)
+        for method, more in work:
+            fields = {**TEXT_CHANNELS[method]("text", text), **more}
             with target.renderer() as line:
                 line.sendall(request(method, {"projectId": target.project_id, **fields}))
                 reply = read_reply(line)
             withstood += "result" in reply or error_code(reply) == "TIMEOUT"
-    return Tally(2 * len(units), withstood)
+    return Tally(len(work) * len(units), withstood)
 
 
 def long_ids(target: Target) -> Tally:

@@ -4,6 +4,7 @@ import random
 import subprocess
 import sys
 import threading
+import tracemalloc
 import unicodedata
 import zlib
 from collections.abc import Callable
@@ -100,6 +101,52 @@ def test_a_text_without_a_break_is_counted_in_calls_that_add_up(
     monkeypatch.setattr("creonowd.tokens.tokenizer.LONG_CALL", 3_000)
 
     assert [tokenizer(encoding).count(text) for text in UNBROKEN] == whole
+
+
+@pytest.mark.parametrize("table", ["claude_v3", "claude_v4_7"])
+def test_the_costs_of_tokens_add_up_however_many_are_weighed_at_once(
+    table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a token costs depends on its neighbours, and on the bytes of a character cut in four."""
+    pieces = (
+        "it's ",
+        "第一章 ",
+        "鬱龘",
+        "👨\u200d👩",
+        " \n",
+        "aB1.",
+        "\u0301",
+        "ก",
+        "\x01",
+        "é",
+        "—",
+        "𒀀",
+    )
+    texts = ["".join(random.Random(seed).choices(pieces, k=400)) for seed in range(20)]
+    texts += ["", "a", "鬱" * 300, "\u0301\u0316" * 300]
+    whole = [tokenizer(table).count(text) for text in texts]
+
+    monkeypatch.setattr("creonowd.tokens.tokenizer.LONG_CALL", 600)
+    for at_once in (1, 7, 100):
+        monkeypatch.setattr("creonowd.tokens.tokenizer.TOKENS_AT_ONCE", at_once)
+        assert [tokenizer(table).count(text) for text in texts] == whole, at_once
+
+
+@pytest.mark.parametrize("table", ["o200k_base", "claude_v4_7"])
+def test_a_count_takes_no_memory_for_each_token(table: str) -> None:
+    """Of a text of 9 MB of marks, which are a token and a half each, it took 300 MB."""
+    counter = tokenizer(table)
+    text = "\u0301\u0316" * 500_000
+    counter.count(text[:200_000])
+    tracemalloc.start()
+    try:
+        tokens = counter.count(text)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert tokens > len(text)
+    assert most < 10 * len(text)
 
 
 @pytest.mark.anyio
