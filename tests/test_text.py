@@ -3,6 +3,7 @@
 import codecs
 import json
 import re
+import tracemalloc
 from pathlib import PurePosixPath
 from time import process_time
 from typing import Literal
@@ -278,6 +279,20 @@ def test_a_normal_form_is_the_one_that_python_finds(first: str, many: str, last:
     for form in FORMS:
         for text in (first + many + last, "é" * 20_000 + many + "雨" * 20_000 + last):
             assert normal_form(form, text) == normalize(form, text)
+
+
+@pytest.mark.parametrize("marks", ["\u0301\u0316", "\u0301\u0300", "\u20dd\u20de"])
+def test_a_text_of_nothing_but_marks_takes_a_few_times_its_size(marks: str) -> None:
+    text = "雨" + marks * 250_000
+    normal_form("NFC", text[:1000])
+    tracemalloc.start()
+    try:
+        assert len(normal_form("NFC", text)) >= 500_000
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert most < 6 * 2 * len(text)
 
 
 def test_the_marks_behind_one_letter_are_put_in_order_in_a_time_that_grows_with_their_number() -> (
