@@ -470,3 +470,18 @@ def test_a_text_of_nothing_but_secrets_takes_memory_in_proportion(secret: str) -
 
     assert secret.strip() not in clean
     assert peak < 10 * len(text)
+
+
+def test_a_text_of_nothing_but_paths_is_not_kept_twice() -> None:
+    text = "/home/a " * 400_000
+    redact(text)
+    tracemalloc.start()
+    try:
+        clean = redact(text).text
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert "/home/a" not in clean
+    # Beside the text its spans, 12 bytes for each, and what is left of it.
+    assert most < 400_000 * 12 + 1.4 * len(clean)
