@@ -87,6 +87,9 @@ LOOKS = 60
 QUICK_SECONDS = 10.0
 FLAT_DOCUMENTS = 100_000
 DEEP_FOLDERS = 500
+TREE_FILES = 20_000
+TREE_TEXTS = 30
+TREE_TEXT_BYTES = 3_600_000
 SECRET = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
 BOMBS = 3
 BOMB_BYTES = 200 * MEGABYTE
@@ -698,6 +701,47 @@ def deep_folders(target: Target) -> Tally:
     return _ask_for_all_names(target, root, [])
 
 
+def huge_tree(target: Target) -> Tally:
+    """Ask for a project whose `.creonow` has far more, and far larger, files than anybody reads."""
+    root = target.folder / "huge tree"
+    tree = root / ".creonow"
+    for folder in ("rules", "characters", "skills", "settings"):
+        (tree / folder).mkdir(parents=True, exist_ok=True)
+    (root / "a.md").write_text("雨", encoding="utf-8")
+    for number in range(TREE_FILES):
+        (tree / "rules" / f"{number}.md").write_text("x", encoding="utf-8")
+        card = f"---\nname: N{number}\n---\nx"
+        (tree / "characters" / f"{number}.md").write_text(card, encoding="utf-8")
+        (tree / "skills" / f"{number}.md").write_text(f"---\nname: s{number}\n---\nx")
+    for number in range(TREE_TEXTS):
+        text = "雨下了一夜。" * (TREE_TEXT_BYTES // 18)
+        (tree / "settings" / f"{number}.md").write_text(text, encoding="utf-8")
+    place = {"documentId": "a.md", "cursorPosition": 0, "skillId": "builtin:continue"}
+    calls: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("context:assemble", place),
+        ("context:creonow:rules:get", {}),
+        ("context:creonow:settings:list", {}),
+        ("context:subjects", {}),
+        ("skill:list", {}),
+        ("viewer:skills", {}),
+    )
+    withstood = 0
+    with target.owner() as owner:
+        project = {
+            "projectId": owner.request("project:create", {"rootPath": str(root)})["projectId"]
+        }
+        for method, payload in calls:
+            began = time.monotonic()
+            try:
+                owner.request(method, {**project, **payload})
+                refused = False
+            except DaemonError as error:
+                refused = error.code is not ErrorCode.CONTEXT_INPUT_TOO_LARGE
+            withstood += not refused and time.monotonic() - began < QUICK_SECONDS
+        owner.request("project:delete", project)
+    return Tally(len(calls), withstood)
+
+
 def _ask_for_all_names(target: Target, root: Path, left_out: list[str]) -> Tally:
     with target.owner() as owner:
         project = owner.request("project:create", {"rootPath": str(root)})["projectId"]
@@ -880,6 +924,7 @@ KINDS = (
     Kind("one folder of 100 000 documents, all names asked for", huge_folder),
     Kind("the same, ten times: 100 000 documents", repeated(huge_folder)),
     Kind("500 folders, each in the one before, all names asked for", deep_folders),
+    Kind("60 000 files in `.creonow`, and 108 MB of notes", huge_tree),
     Kind("exports over what is no archive", export_over_foreign_files),
     Kind("an archive of 3000 small bombs", archive_of_small_bombs),
     Kind("secrets in names", secrets_in_names),

@@ -1,5 +1,6 @@
 """`skill:*` — list, read, write and validate skills."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, structs
@@ -13,6 +14,7 @@ from creonowd.rpc.channel import Channel
 from creonowd.skills.library import LibraryEntry, Scope
 from creonowd.skills.skill import Prompt, canonical_rules, parse
 from creonowd.storage.front_matter import Fault
+from creonowd.threads import call_in_thread, until_stopped
 from creonowd.workspace.projects import Project
 
 
@@ -145,7 +147,12 @@ class Validity(Result):
 async def list_skills(session: Session, params: ListSkills) -> SkillList:
     """List the skills, invalid ones with their errors."""
     entries = await session.skills.entries(await _project(session, params.project_id))
-    return SkillList(items=[_info(session, entry) for entry in entries])
+    return await call_in_thread(_skill_list, session, entries)
+
+
+def _skill_list(session: Session, entries: Sequence[LibraryEntry]) -> SkillList:
+    """Hide the secrets in names; of a thousand skills that takes 200 ms."""
+    return SkillList(items=[_info(session, entry) for entry in until_stopped(entries)])
 
 
 async def read_skill(session: Session, params: ReadSkill) -> SkillReply:

@@ -3,6 +3,7 @@
 import hmac
 import json
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 from urllib.parse import urlencode
@@ -20,8 +21,10 @@ from creonowd.redaction import Redactor
 from creonowd.retrieval.document_list import IGNORE_FILES
 from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Channel, Role
+from creonowd.skills.library import LibraryEntry
 from creonowd.storage.safe_folder import LinkedFolder, invalid_path, problem_with
 from creonowd.text import decode_text, well_formed
+from creonowd.threads import call_in_thread, until_stopped
 from creonowd.workspace.creonow_tree import (
     LIMIT_BYTES,
     SUFFIXES,
@@ -257,6 +260,10 @@ async def list_skills(session: Session, params: ProjectId) -> ViewerSkills:
     """List a project's skills, without paths and redacted."""
     project = await session.projects.find(params.project_id)
     entries = await session.skills.entries(project)
+    return await call_in_thread(_visible_skills, session, entries)
+
+
+def _visible_skills(session: Session, entries: Sequence[LibraryEntry]) -> ViewerSkills:
     language = session.connection.language
     return ViewerSkills(
         items=[
@@ -265,7 +272,7 @@ async def list_skills(session: Session, params: ProjectId) -> ViewerSkills:
                 name=_redact(session.redactor, in_language(one.names, one.name, language)),
                 valid=not one.faults,
             )
-            for one in entries
+            for one in until_stopped(entries)
         ]
     )
 

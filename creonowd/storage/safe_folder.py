@@ -9,6 +9,7 @@ before and afterwards, and an open file is compared with the one that its path n
 
 import contextlib
 import errno
+import math
 import os
 import re
 import stat
@@ -16,6 +17,7 @@ import unicodedata
 from collections.abc import Callable, Generator, Iterator
 from copy import copy
 from functools import lru_cache, partial
+from itertools import accumulate, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
@@ -48,6 +50,8 @@ OUT_OF_DESCRIPTORS = {errno.EMFILE, errno.ENFILE}
 _ABSENT = {errno.ENOENT, errno.ENOTDIR}
 _NOT_A_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
 _REPARSE_POINT = 0x400
+# Of one folder and those below it; an author has a few hundred files there.
+MOST_ENTRIES = 8192
 _TRIES = 20
 _MAX_LINKS = 40
 MAX_LENGTH = 1024
@@ -105,10 +109,11 @@ class FileSnapshot(Model, gc=False):
 
 
 class FolderContents(NamedTuple):
-    """The files below a folder, sorted by path, and the folders that this user may not read."""
+    """The files below a folder by path, the folders that may not be read, whether there are more."""
 
     files: list[FileEntry]
     unreadable: list[str]
+    is_cut: bool = False
 
 
 def mark_of(status: os.stat_result) -> tuple[int, ...]:
@@ -508,15 +513,22 @@ class LinkedFolder(SafeFolder):
             return None
         return found if found and stat.S_ISREG(found.st_mode) else None
 
-    def walk(self, wanted: Callable[[str], bool]) -> FolderContents:
-        """Find the plain files below the folder whose name is wanted.
+    def walk(
+        self,
+        wanted: Callable[[str], bool],
+        *,
+        most: int = MOST_ENTRIES,
+        most_bytes: float = math.inf,
+    ) -> FolderContents:
+        """Find the plain files below the folder whose name is wanted, the first by path.
 
         Hidden names and names that no client could ask for are skipped, and so is what vanishes
-        during the walk. Links to folders are not followed.
+        during the walk. Links to folders are not followed. Of a huge folder no more is looked at
+        than `MOST_ENTRIES`, and no more files are returned than `most`, of `most_bytes` together.
         """
         contents = FolderContents([], [])
         waiting = [self.folder]
-        while waiting:
+        while waiting and len(contents.files) + len(waiting) < MOST_ENTRIES:
             folder = waiting.pop()
             try:
                 waiting += self._add_files(folder, wanted, contents.files)
@@ -528,7 +540,11 @@ class LinkedFolder(SafeFolder):
                 if folder == self.folder:
                     raise self._link_refusal() from None
         contents.files.sort(key=itemgetter(0))
-        return contents
+        sizes = accumulate(status.st_size for _, status in contents.files[:most])
+        kept = sum(size <= most_bytes for size in sizes)
+        return contents._replace(
+            files=contents.files[:kept], is_cut=bool(waiting) or kept < len(contents.files)
+        )
 
     def _add_files(
         self, folder: str, wanted: Callable[[str], bool], files: list[FileEntry]
@@ -537,7 +553,8 @@ class LinkedFolder(SafeFolder):
         folders: list[str] = []
         prefix = f"{folder}/" if folder else ""
         with self._scan(folder) as entries:
-            shown = [entry for entry in entries if not _is_skipped(entry.name)]
+            named = (entry for entry in entries if not _is_skipped(entry.name))
+            shown = list(islice(named, MOST_ENTRIES))
             if shown and not os.access(self._place(folder), os.X_OK, effective_ids=EFFECTIVE):
                 raise PermissionError
             for entry in shown:

@@ -61,6 +61,15 @@ async def test_a_skill_is_a_folder_at_any_depth_or_a_file_at_the_top(
     assert [entry.id for entry in listed] == ["project:a/b", "project:note", "project:诗"]
 
 
+async def test_of_very_many_skills_the_first_are_listed(library: Library, project: Project) -> None:
+    for number in range(300):
+        put(project, f"{number:03}.md", skill())
+
+    assert [entry.slug for entry in await own(library, project)] == [
+        f"{number:03}" for number in range(256)
+    ]
+
+
 async def test_a_later_scope_wins_where_ids_are_equal(library: Library, project: Project) -> None:
     await library.write(Scope.GLOBAL, "polish", skill("g", "id: builtin:polish"), None)
     everyone = await library.find("builtin:polish")

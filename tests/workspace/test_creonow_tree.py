@@ -673,6 +673,32 @@ async def test_outlines_at_the_top_are_read(tree: Tree, project: Project) -> Non
     assert tree.read_outlines_now(project.root / "gone") == Folder()
 
 
+@pytest.mark.parametrize(
+    ("files", "characters", "read"), [(1100, 1, 1024), (4, 2 * 1024 * 1024, 2)]
+)
+async def test_of_a_huge_folder_of_the_tree_the_first_files_are_read_and_the_author_is_told(
+    tree: Tree, project: Project, files: int, characters: int, read: int
+) -> None:
+    """Fifty thousand rules, or thirty of 4 MB, took up to 830 MB."""
+    folder = project.root / ".creonow" / "rules"
+    folder.mkdir(parents=True)
+    for number in range(files):
+        (folder / f"{number:04}.md").write_bytes(b"x" * characters)
+
+    found = await tree.read_all(project, CreonowFolder.RULES)
+    listed = await tree.list(project, CreonowFolder.RULES)
+
+    paths = [f".creonow/rules/{number:04}.md" for number in range(read)]
+    assert [file.path for file in found.files] == [one.path for one in listed] == paths
+    (problem,) = found.problems
+    assert problem.path == ".creonow/rules"
+    assert str(read) in str(problem.error)
+    (folder / f"{files - 1:04}.md").unlink()
+    for number in range(read, files - 1):
+        (folder / f"{number:04}.md").unlink()
+    assert (await tree.read_all(project, CreonowFolder.RULES)).problems == ()
+
+
 def test_of_very_many_files_at_the_top_the_first_are_asked_for_an_outline(
     tree: Tree, project: Project
 ) -> None:
