@@ -129,10 +129,10 @@ class Target:
             owner.request("context:assemble", {"projectId": self.project_id, **PLACE})
 
     @contextlib.contextmanager
-    def owner(self) -> Generator[Client]:
-        """Connect as an owner."""
+    def owner(self, seconds: float = ANSWER_SECONDS) -> Generator[Client]:
+        """Connect as an owner who waits so long for an answer."""
         with socket.socket(socket.AF_UNIX) as line:
-            line.settimeout(ANSWER_SECONDS)
+            line.settimeout(seconds)
             line.connect(self.unix)
             with line.makefile("rwb") as stream:
                 yield Client(stream, stream)  # pyright: ignore[reportArgumentType]
@@ -237,7 +237,8 @@ def pages_without_number(target: Target) -> Tally:
             if "result" not in reply and error_code(reply) != "IPC_BACKPRESSURE":
                 break
             withstood += 1
-        with target.owner() as owner:
+        answered = False
+        with contextlib.suppress(OSError, DaemonError), target.owner(QUICK_SECONDS) as owner:
             answered = owner.request("app:ping")["pong"]
     written = sum(file.stat().st_size for file in (target.user_data / "logs").iterdir())
     return Tally(PAGES, withstood if answered and written < MEGABYTE else 0)
@@ -453,7 +454,7 @@ def texts_of_any_kind(target: Target) -> Tally:
         "\U0001f468\u200d",
         "\u202e",
     )
-    work = (
+    work: tuple[tuple[str, dict[str, Any]], ...] = (
         ("tokens:count", {}),
         ("tokens:count", {"model": "claude-sonnet-4-5"}),
         ("context:tool:compress", {}),
@@ -976,7 +977,7 @@ def _print_row(kind: Kind, idle: "RunningDaemon") -> list[str]:
         if kind.bomb:
             kind.attack(target)  # loads the library of the provider, which stays
         with (watch := _Watch(daemon, idle)):
-            tally = kind.attack(target)
+            tally = _run(kind.attack, target)
         log = sum(file.stat().st_size for file in (target.user_data / "logs").iterdir())
     pings = watch.pings
     print(
@@ -990,10 +991,19 @@ def _print_row(kind: Kind, idle: "RunningDaemon") -> list[str]:
         < kind.share * tally.attempts,
         f"+{watch.peak} MB": watch.peak > MOST_MEGABYTES,
         f"{watch.descriptors} descriptors kept": watch.descriptors > 0,
+        f"{log // 1024} KB of log": log > MEGABYTE,
         f"{pings.not_queued:.0f} ms": pings.not_queued > LONGEST_PING_MS,
     }
     notes = [f"Out of bounds, {kind.name}: {what}." for what, is_so in troubles.items() if is_so]
     return [*notes, *([f"{kind.name}: {tally.proof}."] if tally.proof else [])]
+
+
+def _run(attack: Attack, target: Target) -> Tally:
+    """Run an attack; one that the daemon no longer answers was not withstood."""
+    try:
+        return attack(target)
+    except (OSError, DaemonError, LookupError) as error:
+        return Tally(1, 0, f"ended by {type(error).__name__}")
 
 
 @contextlib.contextmanager
@@ -1086,7 +1096,11 @@ class _Watch:
         self._over.set()
         self._sampling.join()
         with self._pinger as pinger:
-            printed = pinger.communicate(b"over\n")[0]
+            try:
+                printed = pinger.communicate(b"over\n", ANSWER_SECONDS)[0]
+            except subprocess.TimeoutExpired:  # a ping is not answered at all
+                pinger.kill()
+                printed = json.dumps([[1000 * ANSWER_SECONDS] * 3] * 2).encode()
         # Only when nobody asks does the daemon give back what is free.
         time.sleep(SETTLE_SECONDS)
         self.kept = self._grown()
