@@ -213,7 +213,7 @@ class Tree:
             CAPACITY_BYTES, _weigh
         )
         self._swept: Memo[Path, bool] = Memo(_SWEPT_PROJECTS)
-        self._outlines: Memo[Path, dict[str, _Head]] = Memo(_KNOWN_HEADS, _weigh_heads)
+        self._outlines: Memo[Path, dict[str, _FrontMatterMark]] = Memo(_KNOWN_HEADS, _weigh_heads)
 
     async def ensure(self, project: Project) -> None:
         """Make what is missing of the tree; change nothing that exists."""
@@ -291,7 +291,7 @@ class Tree:
     def read_outlines_now(self, root: Path) -> Folder:
         """Read the outlines at the top of a project; blocks its thread. Links are skipped."""
         before = self._outlines.peek(root) or {}
-        heads: dict[str, _Head] = {}
+        heads: dict[str, _FrontMatterMark] = {}
         found: list[FileEntry] = []
         for name, status in _top_files(root):
             head = self._head(root, name, status, before.get(name))
@@ -309,15 +309,15 @@ class Tree:
         self._cache.forget(root)
 
     def _head(
-        self, root: Path, name: str, status: os.stat_result, known: "_Head | None"
-    ) -> "_Head":
+        self, root: Path, name: str, status: os.stat_result, known: "_FrontMatterMark | None"
+    ) -> "_FrontMatterMark":
         """Return whether a file at the top of a project is an outline, by its name or by its head."""
         if _is_called_outline(name):
-            return _Head((), is_outline=True)
+            return _FrontMatterMark((), is_outline=True)
         mark = mark_of(status)
         is_recent = self._clock.file_time_ms() - status.st_mtime_ns // 1_000_000 <= RECENT_MS
         if known is None or is_recent or known.mark != mark:
-            return _Head(mark, is_outline(name, _front_matter_of(root, name)))
+            return _FrontMatterMark(mark, is_outline(name, _front_matter_of(root, name)))
         return known
 
     def _read_contents(
@@ -356,7 +356,7 @@ class Tree:
         return Folder(files=tuple(files), problems=tuple(problems))
 
 
-class _Head(NamedTuple):
+class _FrontMatterMark(NamedTuple):
     """Whether a file says that it is an outline, and its mark then."""
 
     mark: tuple[int, ...]
@@ -508,7 +508,7 @@ def _weigh(_place: tuple[Path, CreonowFolder | None], known: tuple[_Marks, Folde
     return sum(_FILE_WEIGHT + file.size_bytes for file in known[1].files)
 
 
-def _weigh_heads(_root: Path, heads: dict[str, _Head]) -> int:
+def _weigh_heads(_root: Path, heads: dict[str, _FrontMatterMark]) -> int:
     return 1 + len(heads)
 
 
