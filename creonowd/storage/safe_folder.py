@@ -540,7 +540,11 @@ class LinkedFolder(SafeFolder):
                 if folder == self.folder:
                     raise self._link_refusal() from None
         contents.files.sort(key=itemgetter(0))
-        sizes = accumulate(status.st_size for _, status in contents.files[:most])
+        # One that is larger by itself is not read, and whoever reads it says so.
+        sizes = accumulate(
+            0 if status.st_size > most_bytes else status.st_size
+            for _, status in contents.files[:most]
+        )
         kept = sum(size <= most_bytes for size in sizes)
         return contents._replace(
             files=contents.files[:kept], is_cut=bool(waiting) or kept < len(contents.files)
