@@ -1,7 +1,9 @@
 """The loopback WebSocket and the viewer's pages, served when first asked for.
 
 `pages.json` keeps the port and the digests of one-time tokens, so that after a crash the next
-daemon serves the same address and an open page can connect again.
+daemon listens at the same port and an open page can connect again. New addresses get another port
+then: whoever had the old one meanwhile may have left a script in the browser that reads what is
+opened there.
 """
 
 import contextlib
@@ -58,13 +60,15 @@ class ViewerServer:
         """Open the listener if it is not open, and return the address of the WebSocket."""
         async with self._lock:
             if not self._socket:
-                from creonowd.transports import websocket
-                from creonowd.viewer.pages import load, page
-
-                await to_thread.run_sync(load)
-                listener = websocket.listen(self._server, port, page)
-                self._socket = await self._opened.enter_async_context(listener)
+                self._socket = await self._open(port)
         return self._socket
+
+    async def _open(self, port: int) -> str:
+        from creonowd.transports import websocket
+        from creonowd.viewer.pages import load, page
+
+        await to_thread.run_sync(load)
+        return await self._opened.enter_async_context(websocket.listen(self._server, port, page))
 
     async def address(self) -> str:
         """Return the address of the viewer, opening the listener if it is not open."""
@@ -93,15 +97,21 @@ class ViewerServer:
         if file is None or not tokens:
             return
         try:
-            served = _port(await self.listen(file.port))
+            await self._listen_again(file.port)
         except OSError:
-            served = None
-        if served != file.port:
             log.warning("viewer_not_resumed", port=file.port)
             return
         for token in tokens:
             grant = Grant(Role.OWNER, None, token.expires_at_ms, single_use=True, inspects=True)
             self._server.grants.restore(token.digest, grant)
+
+    async def _listen_again(self, port: int) -> None:
+        """Listen at the port of a daemon that crashed; OSError if somebody else has it."""
+        async with self._lock:
+            if self._socket and _port(self._socket) == port:
+                self._socket = ""
+            else:
+                await self._open(port)
 
 
 def _port(socket: str) -> int:

@@ -51,6 +51,7 @@ def test_a_daemon_that_is_killed_and_restarted_gets_its_page_back(
         viewer.write(".creonow/rules/style.md", "重启之后写的。\n")
         expect(viewer.layer("rules")).to_contain_text("重启之后写的")
         viewer.picture("reconnected")
+        assert not own_daemon.call("viewer:open")["url"].startswith(viewer.origin)
 
 
 def test_a_page_shows_its_token_to_no_stranger_that_took_the_port(
@@ -90,13 +91,14 @@ def test_what_a_page_has_stored_opens_no_daemon_that_starts_after_a_crash(
         own_daemon.kill()
         own_daemon.start()
 
-        address = own_daemon.call("viewer:open")["url"].partition("/#")[0]
-        with connect(address.replace("http", "ws", 1) + "/rpc") as thief:
-            replies = [_initialize(thief, token) for token in stored]
+        replies: list[dict[str, Any]] = []
+        new = own_daemon.call("viewer:open")["url"].partition("/#")[0]
+        for address in (viewer.origin, new):
+            with connect(address.replace("http", "ws", 1) + "/rpc") as thief:
+                replies += [_initialize(thief, token) for token in stored]
     assert stored
-    assert [reply["error"]["data"]["code"] for reply in replies] == ["UNAUTHENTICATED"] * len(
-        stored
-    )
+    codes = [reply["error"]["data"]["code"] for reply in replies]
+    assert codes == ["UNAUTHENTICATED"] * 2 * len(stored)
 
 
 def _initialize(socket: ClientConnection, token: str) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 import contextlib
 import os
+import socket
 import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import anyio
 import pytest
 
 from creonowd.clock import SteppingClock, SystemClock
@@ -115,13 +117,38 @@ def test_a_token_that_was_shown_or_has_run_out_is_not_written_down() -> None:
     assert grants.one_time() == []
 
 
-async def test_a_page_of_another_port_cannot_come_back(server: Server, tmp_path: Path) -> None:
+async def test_a_page_whose_port_somebody_else_has_cannot_come_back(
+    server: Server, tmp_path: Path
+) -> None:
     """Whoever has that port now would be asked for a proof, and could have it from this daemon."""
-    viewer_server.write(tmp_path, 1, [viewer_server.PageToken(DIGEST, FAR)])
-
     async with contextlib.AsyncExitStack() as opened:
+        stranger = opened.enter_context(socket.create_server(("127.0.0.1", 0)))
+        port = stranger.getsockname()[1]
+        viewer_server.write(tmp_path, port, [viewer_server.PageToken(DIGEST, FAR)])
         pages = viewer_server.ViewerServer(server, opened, tmp_path)
-        await pages.listen(0)
+
         await pages.resume()
 
     assert server.grants.digests() == []
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["", "a port that was asked for"])
+async def test_after_a_crash_pages_come_back_and_new_addresses_have_another_port(
+    server: Server, tmp_path: Path, *, is_open: bool
+) -> None:
+    """Whoever had the port meanwhile may have left a script that reads what is opened there."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    viewer_server.write(tmp_path, port, [viewer_server.PageToken(DIGEST, FAR)])
+    async with contextlib.AsyncExitStack() as opened:
+        pages = viewer_server.ViewerServer(server, opened, tmp_path)
+        if is_open:
+            await pages.listen(port)
+
+        await pages.resume()
+
+        assert server.grants.digests() == [bytes.fromhex(DIGEST)]
+        async with await anyio.connect_tcp("127.0.0.1", port):
+            address = await pages.address()
+        assert not address.endswith(f":{port}")
+        assert await pages.address() == address

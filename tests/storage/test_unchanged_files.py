@@ -13,8 +13,8 @@ from creonowd.clock import SystemClock
 from creonowd.storage import unchanged_files
 from creonowd.storage.unchanged_files import (
     FULL_CHECK_SECONDS,
-    RECENT_MS,
     MOST_ROOTS,
+    RECENT_MS,
     RETRY_SECONDS,
     FolderRevisions,
     WatchedFolder,
