@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from creonowd.redaction.labels import password_of_pair
-from creonowd.redaction.passwords import is_plain_pair, is_plain_sentence
+from creonowd.redaction.passwords import REMARK_WORDS, is_plain_pair, is_plain_sentence
 from creonowd.redaction.rules import NOTHING, PLACEHOLDER, MatchSpan, RedactionRule
 from creonowd.redaction.secret_names import (
     FOREIGN_NAMES,
@@ -179,9 +179,13 @@ _TITLE = re.compile(r"S[0-9]{2}E[0-9]{2}\Z|[A-Z][a-z]+[0-9]{1,2}\Z")
 _OTHER_TAILS = word_set(
     "day tages jour día giorno dia dnia dagen dag"
 ) | NO_SECRET_TAILS - word_set("id at for main service test value type group")
-_BLANK_WORDS = BLANK_VALUES | word_set(
-    "ask asking pedir pide pida demander demande demandez fragen frag chiedere chiedi vragen vraag spør fråga zapytaj spytaj спросить спроси même misma mismo mesma mesmo stessa stesso siempre sempre toujours immer"
-    " qui que chez avec beim dans là où dove donde onde quello celle celui hier ici aquí qui ici"
+_BLANK_WORDS = (
+    BLANK_VALUES
+    | REMARK_WORDS
+    | word_set(
+        "ask asking pedir pide pida demander demande demandez fragen frag chiedere chiedi vragen vraag spør fråga zapytaj spytaj спросить спроси même misma mismo mesma mesmo stessa stesso siempre sempre toujours immer"
+        " qui que chez avec beim dans là où dove donde onde quello celle celui hier ici aquí qui ici"
+    )
 )
 _LETTERS = word_set("a i")
 """English words that are “and” or “to” in other languages."""

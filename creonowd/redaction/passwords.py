@@ -107,6 +107,16 @@ _NEXT_FLAG = re.compile(
     r"[\"']?(?:[ \t]+(?:-|https?:|ftp:|ssh:|\.{0,2}/|[\w-]+\.[a-z]{2,4}(?:\s|\Z))|[ \t]*(?:[\r\n]|\Z))"
 )
 _PLAIN_WORD_BEFORE = re.compile(r"[a-z] \Z")
+_NETWORK_BEFORE_PASS = re.compile(
+    r"(?<![\w-])(?:wi-?fi|wlan|guests?|gäste|gast|invités?|hotspot|router|network|netz|login)[ _-](?:\w{2,8}[ ])?\Z",
+    re.IGNORECASE,
+)
+_LINE_OF_ACCOUNT = re.compile(
+    r"[\s>*•·+-]{0,8}(?:user(?:[ _-]?name)?|login|account|e-?mail|network(?: name)?|ssid|wi-?fi|wlan(?:-name)?|netz(?:werk)?|(?:web)?site|url|benutzer(?:name)?|konto|réseau|identifiant|utilisateur|compte|usuario|cuenta|red|correo|usuário|conta|rede|utente|rete"
+    r"|gebruiker(?:snaam)?|netwerk|użytkownik|sieć|логин|пользователь|сеть|(?:登[录錄陆入])?[账帐帳賬][号號户戶]|用户名?|用戶名?|登录名|网址|網址|网络名?|無線名|无线名?|邮箱|ユーザー(?:名|id)?|アカウント|ネットワーク名?|아이디|계정|네트워크)"
+    r"(?:\*\*)?[ ]?[:：=→][ ]?\S",
+    re.IGNORECASE,
+)
 _DASHES = frozenset("-–—")
 _DOTTED_VALUE = re.compile(
     r"(?=.*(?:[A-Z_-]|[0-9][0-9]|[0-9]\Z))[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+\Z"
@@ -137,6 +147,24 @@ _ABOUT_PASSWORDS = re.compile(
 _HOMELY = re.compile(
     r"[我咱俺]|[猫狗鱼鸟兔鸭鹅猪]|[吃喝]|爱睡|最爱|今天也|天天|周[一二三四五六日末]|火锅|饺子|西瓜|豆腐|粽子|天气|太阳|月亮|下雨|开花"
 )
+_DOES_NOT = re.compile("[不没沒](?=[想爱愛吃怕喝睡下上如])")
+_OF_TITLES = re.compile(
+    "[迷谜凶杀殺案魂劫恋戀战戰局救传傳录錄密史爱恨仇罪罚命运死]|人生|时代|時代|江湖|世界|归来|风云|背后|背後"
+)
+"""Of what titles are made that stand behind 密码："""
+_BEHIND_ACCOUNT = re.compile(
+    r"[\s>*•·+-]{0,8}[^\n:：]{0,12}(?:[账帐帳賬][号號户戶]|用户名?|用戶名?|登录名|邮箱|网络|SSID|ssid|ID|id)[ ]?[:：]?[ ]?[!-~\u4e00-\u9fff]{2,40}(?:[，,；;、/ 　][ ]{0,4})"
+)
+_FOREIGN_HEAD = re.compile(
+    r"[\s>*•·+-]{0,8}(?:(?iu:wi-?fi|wlan|ゲスト|無線|ログイン|ルーター|와이파이|로그인|게스트|공유기|вайфай)の?[ ]?)?"
+)
+_FOREIGN_REMARK = re.compile(
+    r"(?:です|ます|した|ない|なし|くだ?さい|こと|もの|ため|だけ|まで|から|こちら|とき|の[鍵謎]|れる|する|せる|ば|不可|言葉|単語|合図|自由)\Z"
+    r"|文字|英数|半角|全角|数字|記号|大小|管理|担当|本人|各自|誕生|生年|名前|氏名|番号|ヒント|主人公|ヒロイン|伏線|秘密|ひみつ|謎|物語|小説|[章話]|問い?合|メール|電話|社員|学籍|封筒|メモ|用紙|裏|手帳|初[回期]|設定|変更|確認|参照|連絡|必須|任意|以[上下内前]|通り|とおり|入力|発行|郵送|通知|記載|共有|保管|不要|同じ|未|別途|非表示|忘|聞|訊|知|教|パス|ログイン|のちほど|後ほど|あとで|いつもの|わから|口頭|自動|生成|彼女?"
+    r"|다\Z|(?<!주세)요\Z|[함음임됨]\Z|기\Z|없|동일|참조|문의|변경|분실|아래|위와|필수|선택|설정|관리|본인|생[일년]|이름|전달|공유|확인|안내|비밀|주인공|복선|소설|이야기|[장화]의|자리|이상|이하|영문|숫자|특수|글자|문자|조합|입력|표시|따로|별도|같은|같음|요청|발급|자동|생성|메일|전화|번호|[ ]단어|열쇠|모름|모르|담당|프런트|뒷면|메모"
+    r"|(?iu:\b(?:спрос\w*|спроси\w*|узна\w*|см|смотр\w*|менее|более|символ\w*|букв\w*|цифр\w*|тот|та|то|же|как|что|кто|где|когда|который\w*|прежн\w*|стар\w*|нов(?:ый|ая|ого)|будет|выдан\w*|выда\w*|высла\w*|отправ\w*|пришл\w*|пришлю|получ\w*|обязат\w*|требу\w*|неверн\w*|неправ\w*|забыт\w*|забыл\w*|измен\w*|смен\w*|сброш\w*|скрыт\w*|пуст\w*|нет|не|никто|никому|никогда|потом|позже|завтра|лично|устно|почт\w*|письм\w*|админ\w*|слов\w*|ключ\w*|тайн\w*|секрет\w*|пароль|сюжет\w*|глав\w*|роман\w*|геро\w*|сцен\w*|истори\w*|записан\w*|хран\w*|лежит|висит|наклеен|указан\w*|знает|знают|знал\w*|он|она|они|его|её|ее|их|рожден\w*|имя|фамили\w*|длин\w*|состоит|генер\w*|автомат\w*|умолчан\w*|по|для|чтобы|это|есть|был\w*)\b)"
+)
+"""Words of what is said about a password in Japanese, Korean or Russian, rather than of one."""
 _LENGTHS_OF_VERSES = frozenset((7, 10, 14))
 _LENGTHS_OF_SHORT_VERSES = frozenset((5, 8))
 _NO_VERSE = re.compile(
@@ -186,6 +214,17 @@ _WORDS_ABOUT_PHRASES = word_set(
     " ella él misma mismo primera línea palabra escrita"
 )
 """Words of which sentences about a passphrase are made, rather than passphrases."""
+REMARK_WORDS = word_set(
+    "least characters digits usual separate issued provided supplied managed rotates rotated expire expires synced quarter everyone anyone reception admin administrator hackers turning act"
+    " whispered spoken printed delivered follows following bring brings nobody anybody"
+    " kommt bekommst bekommen bekommt erhältst erhalten erfragen fragen mindestens zeichen ziffern noch post empfang nachgereicht"
+    " moins caractères chiffres fourni fournie accueil généré générée courrier demander"
+    " mínimo caracteres dígitos pregunta preguntar recepción enviada enviado generada generado correo correio recepção pergunta perguntar gerada"
+    " minimo almeno caratteri cifre generata generato sistema fornita reception chiedi chiedere inviata"
+    " staat ligt minstens tekens cijfers vragen receptie"
+    " wysłane wysłany najmniej znaków znaki cyfr podane zapytaj u recepcji taka takie minst tecken siffror mindst tegn"
+)
+"""Words of the same in other languages, and of who gives a password out."""
 _WORDS_OF_SYSTEMS = word_set(
     "user users account accounts server service database connection connect connects broker host credential credentials access application app used using field form page file document website site customer"
     " value values number numbers date year birthday nickname nobody everyone reason key keys chapter novel story plot title shown entered required"
@@ -201,6 +240,12 @@ _FIRST_WORDS = word_set(
     " mi mis nuestro nuestra el los las una dos tres cuatro il lo gli mio mia due tre quattro o os as meu minha nosso nossa um uma dois três de het een mijn onze twee drie"
 )
 """Articles, owners and numbers with which a sentence begins that somebody types in."""
+_ARTICLES = word_set(
+    "the a an der die das ein eine le la les un une el los las una il lo gli uno os o as um uma de het een"
+)
+"""Words with which the definition of a thing begins, or the note of an outline."""
+_NO_OWNERS = FUNCTION_WORDS - word_set("my our your for of on at to in")
+_PARTICLES = word_set("on off this")
 _OWN_NAMES = (
     "my password", "our password", "my passphrase", "our passphrase", "my login", "mein passwort", "unser passwort", "mein kennwort", "mon mot de passe", "notre mot de passe", "mi contraseña", "mi clave", "nuestra contraseña", "la mia password",
     "la nostra password", "minha senha", "nossa senha", "mijn wachtwoord", "ons wachtwoord", "мой пароль", "наш пароль", "mitt lösenord", "moje hasło",
@@ -217,7 +262,9 @@ _BEGIN_REMARKS = word_set(
     "known written kept stored saved noted chosen given typed lost taped printed sealed shared agreed whoever"
 )
 _WORDS_OF_ORDERS = _WORDS_OF_ADVICE - word_set("at is are was i you from")
-_NO_SENTENCE = _WORDS_ABOUT_PHRASES | _WORDS_OF_ORDERS | _WORDS_OF_SYSTEMS | STORY_WORDS
+_NO_SENTENCE = (
+    _WORDS_ABOUT_PHRASES | REMARK_WORDS | _WORDS_OF_ORDERS | _WORDS_OF_SYSTEMS | STORY_WORDS
+)
 _NO_PAIR = _NO_SENTENCE | _BEGIN_REMARKS | _PLACING
 """Words of remarks about a password, rather than of one."""
 _NAMES_USER = re.compile(
@@ -350,7 +397,8 @@ def _is_sure_name(name: str, head: str, text: str, span: MatchSpan) -> bool:
     if name.lower() == "pass":
         value = text[slice(*span)]
         is_place = value.istitle() and value.isalpha() and text.startswith(", ", span[1])
-        return not (is_place or _PLAIN_WORD_BEFORE.search(head) or _MEASURE.match(value))
+        is_verb = _PLAIN_WORD_BEFORE.search(head) and not _NETWORK_BEFORE_PASS.search(head)
+        return not (is_place or is_verb or _MEASURE.match(value))
     own = name[len(_name_before(head)) :].lower()
     return _is_compound(name) or not own.startswith("secret")
 
@@ -469,9 +517,11 @@ def _end_of_phrase(match: "re.Match[str]", value: str, last: int, head: str) -> 
     more = _WORDS_AFTER.match(match.string, last)
     if more is None and match["name"].lower() == "passphrase":
         more = _WORDS_TO_FULL_STOP.match(match.string, last)
-    if more is None or not value.isalpha() or not _LABEL_ALONE.match(head):
+    if more is None or not value.replace("-", "").isalpha() or not _LABEL_ALONE.match(head):
         return 0
     words = [value.lower(), *more[1].lower().split()]
+    if _is_chosen_phrase(match, [value, *more[1].split()], head):
+        return more.end(1)
     numbered = any(word.isdigit() for word in words)
     is_long = numbered and len(words) >= WORDS_OF_A_CHAIN
     is_phrase_name = match["name"].lower() == "passphrase"
@@ -488,6 +538,7 @@ def _end_of_phrase(match: "re.Match[str]", value: str, last: int, head: str) -> 
         or words[0] in _BEGIN_REMARKS
         or is_blank(words[0])
         or not sentence.isdisjoint(words)
+        or not REMARK_WORDS.isdisjoint(words)
     ):
         return 0
     is_common = any(map(is_common_value, named))
@@ -498,6 +549,42 @@ def _end_of_phrase(match: "re.Match[str]", value: str, last: int, head: str) -> 
         fewest = 2
     is_phrase = len(words) >= fewest
     return more.end(1) if is_phrase else 0
+
+
+def _is_chosen_phrase(match: "re.Match[str]", written: Sequence[str], head: str) -> bool:
+    """Return whether words are a thing or a short sentence of something else: `please take your shoes off`.
+
+    Titles begin with a capital letter, definitions with an article, so that these need a user or a
+    network beside them.
+    """
+    words = [word.strip(",").lower() for word in written]
+    beside = _NETWORK_BEFORE_PASS.search(head) is not None or is_beside_account(
+        match.string, match.start(), match.end()
+    )
+    if beside and words[0] == "please":
+        del words[0]
+    before = re.findall(r"\w+", head.lower())
+    if not STORY_WORDS.isdisjoint(before + words) or not _NO_PAIR.isdisjoint(words):
+        return False
+    if not _NO_OWNERS.isdisjoint(before):
+        return False
+    is_other = is_blank(words[0]) or words[0] in _ASKING
+    if is_other or any(is_common_value(word) for word in words if word not in _PARTICLES):
+        return False
+    if not beside and (not written[0].islower() or words[0] in _ARTICLES):
+        return False
+    if len(words) == 2:
+        return is_plain_pair(words) and not any(map(is_blank, words))
+    return len(words) > 2
+
+
+def is_beside_account(text: str, start: int, end: int) -> bool:
+    """Return whether the line above or below names a user, a network or a site."""
+    line = text.rfind("\n", max(0, start - LONGEST_LINE_HEAD), start) + 1
+    above = text[max(0, line - LONGEST_LINE_HEAD) : max(0, line - 1)].rpartition("\n")[2]
+    last = text.find("\n", end, end + LONGEST_LINE_HEAD)
+    below = text[last + 1 : last + LONGEST_LINE_HEAD].partition("\n")[0] if last >= 0 else ""
+    return any(map(_LINE_OF_ACCOUNT.match, (above, below)))
 
 
 def _is_among_settings(match: "re.Match[str]", head: str) -> bool:
@@ -762,13 +849,42 @@ def _han_sentence(match: "re.Match[str]") -> Sequence[MatchSpan]:
         return NOTHING
     line = max(first, line)
     is_of_thing = _HAN_THING.fullmatch(text, line, start) is not None
-    if _is_verse(value, is_of_thing=is_of_thing, is_alone=not text[line:start].strip(" \t#>*+•·-")):
+    is_alone = not text[line:start].strip(" \t#>*+•·-")
+    if _is_verse(value, is_of_thing=is_of_thing, is_alone=is_alone):
         return (match.span("value"),)
-    if not is_of_thing or _ABOUT_PASSWORDS.search(value):
+    is_password = not match[0].startswith("口令") and match["value"][0] != "的"
+    is_beside = _BEHIND_ACCOUNT.fullmatch(text, line, start) is not None
+    is_beside = is_beside or (is_alone and is_beside_account(text, start, match.end()))
+    is_taken = _is_chosen_han(
+        value,
+        is_named=is_of_thing or is_beside or (is_alone and is_password),
+        is_sure=is_beside
+        or (is_password and is_alone and text[line:start].isspace())
+        or (is_password and line == start),
+    )
+    return (match.span("value"),) if is_taken else NOTHING
+
+
+def _is_chosen_han(value: str, *, is_named: bool, is_sure: bool) -> bool:
+    """Return whether words say nothing of a password: homely ones, or where it is sure any that make no title."""
+    said = _DOES_NOT.sub("", value)
+    is_remark = _HAN_BLANK.search(said) or is_remark_han(said) or _ABOUT_PASSWORDS.search(value)
+    if not is_named or is_remark:
+        return False
+    if _HOMELY.search(value):
+        return True
+    return is_sure and _NO_VERSE.search(said) is None and _OF_TITLES.search(value) is None
+
+
+def _foreign_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take Japanese, Korean or Russian words alone behind a label at the begin of a line."""
+    text, start, value = match.string, match.start(), match["value"]
+    first = max(0, start - LONGEST_LINE_HEAD)
+    line = text.rfind("\n", first, start) + 1
+    if (not line and first) or not _FOREIGN_HEAD.fullmatch(text, max(first, line), start):
         return NOTHING
-    if _HAN_BLANK.search(value) or is_remark_han(value):
-        return NOTHING
-    return (match.span("value"),) if _HOMELY.search(value) else NOTHING
+    is_remark = _FOREIGN_REMARK.search(value) is not None or any(map(is_blank, value.split()))
+    return NOTHING if is_remark else (match.span("value"),)
 
 
 def _is_verse(value: str, *, is_of_thing: bool, is_alone: bool) -> bool:
@@ -813,7 +929,7 @@ _AS_HAN_PASSWORD = tuple(
     for name in ("密码", "密碼", "口令")
 )
 # `labels` takes these values, and in a third of the time.
-_LEFT_TO_LABELS = r"(?!p(?:ass)?w(?:or)?d[:=](?:pass|pwd|[ ]?[*]|[ ]?(?=[A-Za-z0-9]{6,64}(?:[\s,;&]|\Z))[A-Za-z]{0,8}[0-9][A-Za-z0-9]{5,63}))"
+_LEFT_TO_LABELS = r"(?!p(?:ass)?w(?:or)?d[:=](?:pass|pwd|[ ]?[*](?![*] [a-z])|[ ]?(?=[A-Za-z0-9]{6,64}(?:[\s,;&]|\Z))[A-Za-z]{0,8}[0-9][A-Za-z0-9]{5,63}))"
 _ENGLISH_NAME = (
     rf"{_LEFT_TO_LABELS}(?P<name>password|passwords|passwd|passphrase|passcode|pwd|psk|(?u:{'|'.join(FOREIGN_NAMES)})(?:et|en|ets|em|a|y|i|u)?"
     r"|memorable word|pass|p/w|pw|secret)(?![A-Za-z0-9_,;\r\n-])"
@@ -960,8 +1076,22 @@ _PASSWORD_RULES = (
             for name in ("密码", "密碼", "口令")
             for sign in (":", "：", "—", " —", "→", " →")
         ),
-        r"(?:密[码碼]|口令)(?:[:：]|[ ]?(?:—{1,2}|→))[ ]?(?P<value>[\u4e00-\u9fff]{5,14})(?=[ \t]*(?:[\r\n]|\Z))",
+        r"(?:密[码碼]|口令)(?:[:：]|[ ]?(?:—{1,2}|→))[ ]?(?P<value>[\u4e00-\u9fff]{5,14})(?=[ \t]*(?:[\r\n]|[（(](?![^()（）\n]*拼)|\Z))",
         _han_sentence,
+        bounded=False,
+        names=True,
+    ),
+    RedactionRule(
+        "labelled_password",
+        tuple(
+            f"{name}{sign}"
+            for name in ("パスワード", "合言葉", "비밀번호", "비번", "암호", "пароль")
+            for sign in (":", "：", " :", " ：", "→", " →", " —", " –", " -", "=", " =")
+        )
+        + ("пароль от вайфая:", "пароль от wifi:", "пароль от wi-fi:"),
+        r"(?iu:パスワード|合言葉|비밀번호|비번|암호|пароль(?: от вайфая| от wi-?fi)?)[ ]?[:：=→—–-][ 　]?"
+        r"(?P<value>[\u3041-\u30ff\u4e00-\u9fff]{4,20}|[\uac00-\ud7a3]{2,10}(?:[ ][\uac00-\ud7a3]{1,10}){0,4}|(?iu:[а-яё]{2,16}(?:[ -][а-яё]{1,16}){1,5}))(?=[ \t]*(?:[\r\n（(]|\Z))",
+        _foreign_words,
         bounded=False,
         names=True,
     ),
@@ -1154,7 +1284,14 @@ def _short_label(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 def _kept_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take Han words that the text asks to keep from others: 密码是…，别告诉外人."""
-    return NOTHING if _HAN_BLANK.search(match[1]) or "的" in match[1] else (match.span(1),)
+    is_told = match["spelt"] is None and "的" in match[1]
+    is_told = (
+        is_told
+        or is_remark_han(match[1])
+        or "名" in match[1]
+        or _HAN_BLANK.search(match[1]) is not None
+    )
+    return NOTHING if is_told else (match.span(1),)
 
 
 def _counted_signs(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -1215,7 +1352,7 @@ _CHINESE_RULES = (
     RedactionRule(
         "labelled_password",
         ("密码是", "密碼是", "口令是", "密码就是", "密码：", "密码:"),
-        r"(?:密[码碼]|口令)(?:就?是|[:：])([\u4e00-\u9fff]{3,10})[，,。！! ]{1,2}(?:请?别(?:告诉|外传|往外|跟|给|传|发)|不要(?:告诉|外传|传)|请勿(?:外传|转发)|保密|记牢|记好|千万别|全拼|汉字|中文)",
+        r"(?:密[码碼]|口令)(?:就?是|[:：])([\u4e00-\u9fff]{3,14})[，,。！! ]{1,2}(?P<spelt>(?:不[带加要含]|没有?|無|无|去掉|中间[没不]\w?)(?:标点|標點|空格|符号|符號|引号)|连写|連寫|一共\w字|[全都]是?(?:汉字|漢字|中文|小写|大写|拼音)|汉字|漢字|拼音)?(?(spelt)|(?:请?别(?:告诉|外传|往外|跟|给|传|发)|不要(?:告诉|外传|传)|请勿(?:外传|转发)|保密|记牢|记好|千万别|全拼|汉字|中文))",
         _kept_words,
         bounded=False,
         names=True,

@@ -162,7 +162,7 @@ BLANK_VALUES = word_set(
     "keins keine keiner keines kein unverändert unveraendert gleich gleiches verborgen versteckt geheim leer unbekannt folgt entfällt entfaellt "
     "ausgeblendet geändert geaendert vergessen wie siehe steht liegt wird ist nicht nur beim auf per bei "
     "falsch richtig abgelaufen ungültig gesperrt zurückgesetzt incorrecte incorrecta expiré expirée caducada errata scaduta неверный неверен "
-    "collé collée noté notée écrit écrite scotché scotchée rangé rangée affiché affichée envoyé envoyée transmis communiqué geschickt verschickt enviada inviata verzonden klebt hängt notiert pegada apuntada anotada escrita guardada attaccata scritta incollata segnata colada bloqueado bloqueada bloccata bloccato bloqué bloquée activé désactivé "
+    "fourni fournie fournis collé collée noté notée écrit écrite scotché scotchée rangé rangée affiché affichée envoyé envoyée transmis communiqué geschickt verschickt enviada inviata verzonden klebt hängt notiert pegada apuntada anotada escrita guardada attaccata scritta incollata segnata colada bloqueado bloqueada bloccata bloccato bloqué bloquée activé désactivé "
     "aucun aucune inchangé inchange inchangée masqué masque masquée caché cachée identique inconnu voir idem néant vide oublié secret confidentiel "
     "ninguno ninguna oculta oculto igual mismo misma vacía vacío desconocida olvidada cambiada secreta ver idéntica sin "
     "nenhuma nenhum oculto vazia mesma mesmo veja sem alterada inalterada esquecida "
@@ -182,7 +182,7 @@ _BLANK_HAN = re.compile(
 
 
 _REMARK_HAN = re.compile(
-    r"主角|女主|男主|反派|主人公|读者|讀者|作者|伏笔|伏筆|线索|線索|悬念|懸念|象征|贯穿|揭[开開示晓]|[贴貼放写寫存藏记記刻]在|发给|发了|告诉|告訴|知道|必须|至少|要求|改过|[换改]一次|[两三几]次|再[发定说议給给]|每[隔两三半]|一样|相同|同样"
+    r"主角|女主|男主|反派|主人公|读者|讀者|作者|伏笔|伏筆|线索|線索|悬念|懸念|象征|贯穿|揭[开開示晓]|[贴貼放写寫存藏记記刻]在|发给|发了|告诉|告訴|知道|必须|至少|要求|改过|[换改]一次|发放|通知|提供|索[要取]|领取|扫码|前台|开会|口头|工号|学号|生日|身份证|手机号|[两三几]次|再[发定说议給给]|每[隔两三半]|一样|相同|同样"
     r"|第[一二三四五六七八九十]+[章节回卷]"
 )
 
