@@ -31,6 +31,7 @@ from creonowd.redaction.shape import (
 )
 from creonowd.redaction.split_points import KEY_NAME
 
+_NEXT_LINE = r"[ \t]{0,4}\\?\r?\n[> \t]{0,40}"
 _DASHES = "(?:-{4,5}|[–—]{1,5})"
 _KEY_LINES = r"(?:\s|\\+[nrt]|[\"'+,>|*]|[A-Za-z-]{3,20}: [^\n\\]{0,120})*+"
 _KEY_BODY = re.compile(
@@ -261,7 +262,7 @@ _FORMAT_RULES = (
     RedactionRule(
         "json_web_token",
         ("eyj",),
-        rf"(?<!{WORD}[-_])eyJ{WORD}{{8,}}+\.(?:[ \t]{{0,4}}\\?\r?\n[> \t]{{0,40}}(?=eyJ))?{WORD}{{8,}}+(?:\.[ \t]{{0,4}}\\?\r?\n[> \t]{{0,40}}{WORD}{{20,}}+|(?:\.{{1,2}}{WORD}++){{1,4}}|\.?)",
+        rf"(?<!{WORD}[-_])eyJ{WORD}{{8,}}+\.(?:{_NEXT_LINE}(?=eyJ))?{WORD}{{8,}}+(?:(?:{_NEXT_LINE}{WORD}{{20,}}+){{0,40}}{_NEXT_LINE}\.{WORD}{{20,}}+|\.{_NEXT_LINE}{WORD}{{20,}}+|(?:\.{{1,2}}{WORD}++){{1,4}}|\.?)",
         _each_line,
     ),
     RedactionRule(

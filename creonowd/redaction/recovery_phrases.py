@@ -8,11 +8,12 @@ from creonowd.redaction.shape import FUNCTION_WORDS
 
 LONGEST_PHRASE = 400
 FEWEST_WORDS = 12
+MOST_WORDS = 24
 _NEXT_WORD = r"(?:[ \t,]{1,8}|[\"'],\s{0,8}[\"']|-|[ \t]{0,4}\r?\n[ \t>*-]{0,6})"
 _NUMBER = r"(?:[0-9]{1,2}[.):]?[ \t]{1,2})"
 _PHRASE = re.compile(
     r"(?:[^\n.!?。！？(（]{0,24}[(（][^()（）\n]{0,32}[)）])?[^\n.!?。！？]{0,48}?\s{0,12}(?:[-*>] )?(?P<phrase>"
-    rf"(?<![A-Za-z]){_NUMBER}?[a-zà-ÿ]{{3,10}}(?:{_NEXT_WORD}{_NUMBER}?[a-zà-ÿ]{{3,10}}){{11,23}}(?![A-Za-z])"
+    rf"(?<![A-Za-z]){_NUMBER}?[a-zà-ÿ]{{3,10}}(?:{_NEXT_WORD}{_NUMBER}?[a-zà-ÿ]{{3,10}}){{11,25}}(?![A-Za-z])"
     r"|[A-Z]{3,10}(?:[ ,]{1,2}[A-Z]{3,10}){11,23}(?![A-Za-z])|[A-Z][a-z]{2,9}(?:[ ,]{1,2}[A-Z][a-z]{2,9}){11,23}(?![A-Za-z])"
     r"|[\uac00-\ud7a3]{1,6}(?:[ ,]{1,2}[\uac00-\ud7a3]{1,6}){11,23}(?![\uac00-\ud7a3])"
     r"|[а-яё]{3,10}(?:[ ,]{1,2}[а-яё]{3,10}){11,23}(?![а-яё])"
@@ -51,6 +52,10 @@ _PHRASE_WORD = re.compile(
 _ENDS_OF_SENTENCES = ("ください", "です", "ます", "ました", "ません", "でした", "ましょう")
 _MAY_GROW = re.compile("seed|semilla|ledger|wallet", re.IGNORECASE)
 _NAMES_A_PHRASE = re.compile("phrase|words?\\b|mnemonic|recover|backup|wallet", re.IGNORECASE)
+_NAME_ON_LINE = re.compile(
+    r"(?:(?:secret|recovery|backup|seed)[ ]){1,3}(?:phrase|words)[ \t\r]*", re.IGNORECASE
+)
+"""The rest of a name, such as `metamask secret recovery phrase`, with the phrase below it."""
 _OF_WALLET = re.compile(
     "phrase|mnemonic|recover|backup|wallet|ledger|trezor|metamask|seed|crypto|bitcoin|vault",
     re.IGNORECASE,
@@ -71,8 +76,11 @@ def _recovery_phrase(match: "re.Match[str]") -> Sequence[MatchSpan]:
     if "\n" not in text[match.end() : span[0]] and 0 < sum(one.start() < line for one in words) < 3:
         below = [word for word in words if word.start() > line]
         words = below if len(below) >= FEWEST_WORDS else words
+    if line > 0 and _NAME_ON_LINE.fullmatch(text, words[0].start(), line):
+        words = [word for word in words if word.start() > line]
     while len(words) > FEWEST_WORDS and words[0][0] in FUNCTION_WORDS:
         del words[0]
+    del words[MOST_WORDS:]
     if sum(word[0] in FUNCTION_WORDS for word in words) > 1:
         return NOTHING
     if any(word[0].endswith(_ENDS_OF_SENTENCES) for word in words):
