@@ -807,11 +807,17 @@ _OPENS = re.compile(
     re.IGNORECASE,
 )
 _CODE_WORD = re.compile("code|код|コード|kod|코드|digi|keypad|[:：]", re.IGNORECASE)
+_NAMES_CODE = re.compile(r"\b(?:code|codice|código|kod|код|pin)\b", re.IGNORECASE)
 _VERBS_OF_CODES = frozenset(("", "is", "ist", "est", "es", "è", "é", "是", "は", "-", "–", "/"))
 _LOCK_AND_CODE = re.compile(
     r"(?iu:(?:alarm\w{0,8}|panic|duress|tor|tür|haustür|keller|gate|door|garage|safe|lockbox|keypad|portail|porte|cave|coffre|puerta|portal|garaje|caja|porta|cancello|portão|cofre|poort|deur|дверь|ворота|гараж|подъезд|门|大门|车库|门禁|保险箱)"
-    r"[ ]?(?:is|ist|est|es|è|é|是|は|:|：|=|–|-)?[ ]{0,2})([A-Z]?[0-9]{4,6}[A-Z#*]?)(?![0-9A-Za-z.:])"
+    r"[ ]?(?:is|ist|est|es|è|é|是|は|:|：|=|–|-)?[ ]{0,2})([A-Z]?[0-9]{4,6}[A-Z#*]?)(?![0-9A-Za-z:]|\.\w)"
 )
+_NAMED_CODE = re.compile(
+    r"[^.!?。！？\n]{0,60}[,;，；–—(（-][ ]?(?:the |der |le |il |el |o )?(?:code|pin|combination|kode|código|codice|kod|код|zahlencode|密[码碼]|コード)(?: is| ist| est| es| è)?[ ]?[:：]?[ ]?",
+    re.IGNORECASE,
+)
+"""What stands between a lock and its code, if the sentence names the code: `, code 2086`."""
 _SPACED_DIGITS = re.compile(r"[0-9](?:[ ·-][0-9]){3,7}\Z")
 _DASHED = frozenset(("– ", "— ", "- ", "= ", ": ", "…"))
 _SINGLE_DIGITS = re.compile(r"[0-9](?:-[0-9]){3,7}\Z")
@@ -957,6 +963,8 @@ def _is_beside_lock(candidate: MentionedValue) -> bool:
             return True
     if name in _WITH_DIALS and not gap.isspace() and candidate.is_beside and _DIAL.match(value):
         return True
+    if name in _ONLY_LOCKS and _NAMED_CODE.fullmatch(gap) and _ends_order(candidate):
+        return True
     return _is_one_of_codes(candidate, gap) or _is_joined(candidate, name, gap)
 
 
@@ -972,6 +980,8 @@ def _is_one_of_codes(candidate: MentionedValue, gap: str) -> bool:
     is_number = all(map(str.isdigit, codes))
     # Of two numbers that both are times of day, neither need be a code.
     is_time = is_number and any(int(code) < LAST_MINUTE for code in codes)
+    if is_time and _NAMES_CODE.search(passage.text, passage.line_start, passage.start):
+        is_time = all(int(code) < LAST_MINUTE for code in codes)
     is_listed = _ENDS_SENTENCE.match(passage.text, candidate.end) is not None
     return len(codes) > 1 and (not is_number or (is_listed and not is_time))
 
