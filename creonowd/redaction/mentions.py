@@ -115,7 +115,7 @@ _ASKING_FOR_ONE = frozenset(("basic auth", "sudo asks", "guest network", "hotspo
 _COUNTS_THINGS = re.compile(r"[ ][a-z]{3,}s\b")
 _JOINED_WORDS = re.compile(r"[A-Za-z]{3,24}(?:_[A-Za-z]{3,24}){1,3}\Z")
 _LEADS_TO_NAME = re.compile(
-    r"[\"'”’»`)\]*_!]{0,3}(?:[ ]?(?:←|<-|[–—]|[ ]-[ ]|[(（]|这(?:个|就)?是|就是)|,?[ ](?:is|was|as|for|ist|est|es|é|è|als|comme|como|come|de|como|pour|para|per|как)[ ]"
+    r"[\"'”’»`)\]*_!]{0,3}(?:[ ]?(?:←|<-|[–—]|[ ]-[ ]|[(（]|这(?:个|就)?是|就是)|,?[ ](?:is|was|as|for|ist|est|es|é|è|als|comme|como|come|jako|som|mint|de|como|pour|para|per|как)[ ]"
     r"|[ ]?(?:是|为|為|作为|作為|当|做|が|は))[^\n.!?。！？0-9:：=]{0,40}\Z"
 )
 _ASSIGNED = re.compile(r"[\"'`*_)）】」]{0,3}[ \t]{0,4}(?:[:：=＝]|is\b|是)")

@@ -906,6 +906,11 @@ def _is_han_word(text: str, kind: str, value: str, last: int) -> bool:
     return kind == "quoted" or _ENDS.match(text, last) is not None
 
 
+_LOGGING_IN = (
+    "melde dich mit ", "melden sie sich mit ", "meldet euch mit ", "einloggen mit ", "log dich mit ", "logg dich mit ", "anmelden mit ", "anmeldung mit ", "connecte-toi avec ", "connectez-vous avec ", "connexion avec ",
+    "inicia sesión con ", "iniciar sesión con ", "entra con ", "accedi con ", "entre com ", "entra com ", "inloggen met ", "log in met ", "logga in med ", "log ind med ", "logg inn med ", "zaloguj się jako ",
+    "zaloguj się danymi ", "войди как ", "войди под ", "вход под ", "зайди под ",
+)  # fmt: skip
 _AS_PASSWORD = tuple(
     f" as {whose}{which}{name}"
     for whose in ("", "the ", "your ", "my ", "our ", "a ")
@@ -949,6 +954,18 @@ def _plain_beside_user(match: "re.Match[str]", group: int | str) -> Sequence[Mat
     is_sure = named or has_digit_and_letter(value) or (has_sign(value) and len(value) >= 6)
     start = match.start(group)
     return ((start, start + len(value)),) if is_sure else NOTHING
+
+
+def _used_to_log_in(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Look back from 登录 for X of `用 X 登录`; beside a user it may be numbered, alone it must be odd."""
+    text, end = match.string, match.start()
+    first = max(0, end - LONGEST_LINE_HEAD)
+    used = _USED_BEFORE.search(text, first, end)
+    if used is None or not is_plain_value(used[1]) or names_a_secret(used[1]):
+        return NOTHING
+    has_user = _HAN_USER.search(text, first, used.start()) is not None
+    is_numbered = has_user and has_digit_and_letter(used[1])
+    return (used.span(1),) if is_numbered or oddity(used[1]) is Oddity.UNMISTAKABLE else NOTHING
 
 
 def _second_of_pair(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -1008,6 +1025,10 @@ def _before_names(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (found.span(1),)
 
 
+_USED_BEFORE = re.compile(r"[用以拿][ ]?([!-~]{6,64})\Z")
+_HAN_USER = re.compile(
+    r"(?:用[户戶]名?|[账帐帳賬][号號户戶])[是为:： ]{0,2}[\w.@+-]{2,40}[^\n\w]{0,8}\Z"
+)
 _USER_BEFORE = re.compile(r"(?<![\w/])u(?:ser|n)?[:=][ ]?[\w.@+-]{1,64}\s{0,12}\Z", re.IGNORECASE)
 _SIGN_OF_PASSWORD = re.compile(r"\w[!@#$%^*?~]\w")
 _DIGIT_INSIDE = re.compile(r"[A-Za-z][0-9]+[A-Za-z]")
@@ -1083,12 +1104,16 @@ _PASSWORD_RULES = (
     ),
     RedactionRule(
         "labelled_password",
-        tuple(
-            f"{name}{sign}"
-            for name in ("パスワード", "合言葉", "비밀번호", "비번", "암호", "пароль")
-            for sign in (":", "：", " :", " ：", "→", " →", " —", " –", " -", "=", " =")
-        )
-        + ("пароль от вайфая:", "пароль от wifi:", "пароль от wi-fi:"),
+        (
+            *(
+                f"{name}{sign}"
+                for name in ("パスワード", "合言葉", "비밀번호", "비번", "암호", "пароль")
+                for sign in (":", "：", " :", " ：", "→", " →", " —", " –", " -", "=", " =")
+            ),
+            "пароль от вайфая:",
+            "пароль от wifi:",
+            "пароль от wi-fi:",
+        ),
         r"(?iu:パスワード|合言葉|비밀번호|비번|암호|пароль(?: от вайфая| от wi-?fi)?)[ ]?[:：=→—–-][ 　]?"
         r"(?P<value>[\u3041-\u30ff\u4e00-\u9fff]{4,20}|[\uac00-\ud7a3]{2,10}(?:[ ][\uac00-\ud7a3]{1,10}){0,4}|(?iu:[а-яё]{2,16}(?:[ -][а-яё]{1,16}){1,5}))(?=[ \t]*(?:[\r\n（(]|\Z))",
         _foreign_words,
@@ -1181,6 +1206,19 @@ _PASSWORD_RULES = (
         r"(?i)(?:log|sign)[a-z]{0,4}[ ]?in (?:with|as|using|use) (?:the )?[\w.@+-]{1,64}"
         r"(?: / |/| and | with |, |: )(?:the )?(?:password )?[\"'“]?([!-~]{4,64}+)",
         _beside_user,
+    ),
+    RedactionRule(
+        "credential_pair",
+        _LOGGING_IN,
+        rf"(?iu:{'|'.join(map(re.escape, _LOGGING_IN))})(?u:[\w.@+-]{{1,64}})[ ]?[/|:][ ]?([!-~]{{4,64}}+)",
+        _beside_user,
+    ),
+    RedactionRule(
+        "credential_pair",
+        (" 登录", " 登錄", " 登入", " 登陆"),
+        "[ ]登[录錄入陆](?!名|页|頁|用)",
+        _used_to_log_in,
+        bounded=False,
     ),
     RedactionRule(
         "credential_pair",
