@@ -147,7 +147,10 @@ _ABOUT_PASSWORDS = re.compile(
 _HOMELY = re.compile(
     r"[我咱俺]|[猫狗鱼鸟兔鸭鹅猪]|[吃喝]|爱睡|最爱|今天也|天天|周[一二三四五六日末]|火锅|饺子|西瓜|豆腐|粽子|天气|太阳|月亮|下雨|开花"
 )
-_DOES_NOT = re.compile("[不没沒](?=[想爱愛吃怕喝睡下上如])")
+_DOES_NOT = re.compile(
+    "[不没沒](?=[想爱愛吃怕喝睡下上如])|(?<=[粉面麵油薯])条|\\A请(?:把|将|随手|记得)?(?=[脱换关擦洗喝吃拖随摆放])"
+)
+"""Letters of remarks that here belong to what somebody eats or does, or asks of a guest."""
 _OF_TITLES = re.compile(
     "[迷谜凶杀殺案魂劫恋戀战戰局救传傳录錄密史爱恨仇罪罚命运死]|人生|时代|時代|江湖|世界|归来|风云|背后|背後"
 )
@@ -160,8 +163,8 @@ _FOREIGN_HEAD = re.compile(
 )
 _FOREIGN_REMARK = re.compile(
     r"(?:です|ます|した|ない|なし|くだ?さい|こと|もの|ため|だけ|まで|から|こちら|とき|の[鍵謎]|れる|する|せる|ば|不可|言葉|単語|合図|自由)\Z"
-    r"|文字|英数|半角|全角|数字|記号|大小|管理|担当|本人|各自|誕生|生年|名前|氏名|番号|ヒント|主人公|ヒロイン|伏線|秘密|ひみつ|謎|物語|小説|[章話]|問い?合|メール|電話|社員|学籍|封筒|メモ|用紙|裏|手帳|初[回期]|設定|変更|確認|参照|連絡|必須|任意|以[上下内前]|通り|とおり|入力|発行|郵送|通知|記載|共有|保管|不要|同じ|未|別途|非表示|忘|聞|訊|知|教|パス|ログイン|のちほど|後ほど|あとで|いつもの|わから|口頭|自動|生成|彼女?"
-    r"|다\Z|(?<!주세)요\Z|[함음임됨]\Z|기\Z|없|동일|참조|문의|변경|분실|아래|위와|필수|선택|설정|관리|본인|생[일년]|이름|전달|공유|확인|안내|비밀|주인공|복선|소설|이야기|[장화]의|자리|이상|이하|영문|숫자|특수|글자|문자|조합|입력|표시|따로|별도|같은|같음|요청|발급|자동|생성|메일|전화|번호|[ ]단어|열쇠|모름|모르|담당|프런트|뒷면|메모"
+    r"|文字|英[数字]|半角|全角|数字|記号|大小|管理|担当|本人|各自|誕生|生年|名前|氏名|番号|ヒント|主人公|ヒロイン|伏線|秘密|ひみつ|謎|物語|小説|[章話]|問い?合|メール|電話|社員|学籍|封筒|メモ|用紙|裏|手帳|初[回期]|設定|変更|確認|参照|連絡|必須|任意|以[上下内前]|通り|とおり|入力|発行|郵送|通知|記載|共有|保管|不要|同じ|未|別途|非表示|忘|聞|訊|知|教|パス|ログイン|受付|配布|のちほど|後ほど|あとで|いつもの|わから|口頭|自動|生成|彼女?"
+    r"|다\Z|기\Z|매[주월일년]|약속|만의|직원|점장|(?<!주세)요\Z|[함음임됨뀜]\Z|없|동일|참조|문의|변경|분실|아래|위와|필수|선택|설정|관리|본인|생[일년]|이름|전달|공유|확인|안내|비밀|주인공|복선|소설|이야기|[장화]의|자리|이상|이하|영문|숫자|특수|글자|문자|조합|입력|표시|따로|별도|같은|같음|요청|발급|자동|생성|메일|전화|번호|[ ]단어|열쇠|모름|모르|담당|프런트|뒷면|메모"
     r"|(?iu:\b(?:спрос\w*|спроси\w*|узна\w*|см|смотр\w*|менее|более|символ\w*|букв\w*|цифр\w*|тот|та|то|же|как|что|кто|где|когда|который\w*|прежн\w*|стар\w*|нов(?:ый|ая|ого)|будет|выдан\w*|выда\w*|высла\w*|отправ\w*|пришл\w*|пришлю|получ\w*|обязат\w*|требу\w*|неверн\w*|неправ\w*|забыт\w*|забыл\w*|измен\w*|смен\w*|сброш\w*|скрыт\w*|пуст\w*|нет|не|никто|никому|никогда|потом|позже|завтра|лично|устно|почт\w*|письм\w*|админ\w*|слов\w*|ключ\w*|тайн\w*|секрет\w*|пароль|сюжет\w*|глав\w*|роман\w*|геро\w*|сцен\w*|истори\w*|записан\w*|хран\w*|лежит|висит|наклеен|указан\w*|знает|знают|знал\w*|он|она|они|его|её|ее|их|рожден\w*|имя|фамили\w*|длин\w*|состоит|генер\w*|автомат\w*|умолчан\w*|по|для|чтобы|это|есть|был\w*)\b)"
 )
 """Words of what is said about a password in Japanese, Korean or Russian, rather than of one."""
@@ -216,13 +219,13 @@ _WORDS_ABOUT_PHRASES = word_set(
 """Words of which sentences about a passphrase are made, rather than passphrases."""
 REMARK_WORDS = word_set(
     "least characters digits usual separate issued provided supplied managed rotates rotated expire expires synced quarter everyone anyone reception admin administrator hackers turning act"
-    " whispered spoken printed delivered follows following bring brings nobody anybody"
-    " kommt bekommst bekommen bekommt erhältst erhalten erfragen fragen mindestens zeichen ziffern noch post empfang nachgereicht"
-    " moins caractères chiffres fourni fournie accueil généré générée courrier demander"
-    " mínimo caracteres dígitos pregunta preguntar recepción enviada enviado generada generado correo correio recepção pergunta perguntar gerada"
-    " minimo almeno caratteri cifre generata generato sistema fornita reception chiedi chiedere inviata"
-    " staat ligt minstens tekens cijfers vragen receptie"
-    " wysłane wysłany najmniej znaków znaki cyfr podane zapytaj u recepcji taka takie minst tecken siffror mindst tegn"
+    " whispered spoken printed delivered follows following bring brings nobody anybody held kept holds caretaker lawyer reveals reveal revealed traitor betrayal mystery ending finale final words spaces letters yes read notes attached agreed"
+    " kommt bekommst bekommen bekommt erhältst erhalten erfragen fragen weiß kennt schlüssel rätsel ende wörter buchstaben hausmeister letztes mindestens zeichen ziffern noch post empfang nachgereicht"
+    " moins caractères chiffres fourni fournie accueil généré générée courrier demander donné donnée clé mystère énigme lettres sait connaît gardien"
+    " mínimo caracteres dígitos pregunta preguntar recepción enviada enviado generada generado correo correio recepção pergunta perguntar gerada clave misterio sabe tiene letras chave mistério enigma portero"
+    " minimo almeno caratteri cifre generata generato sistema fornita reception chiedi chiedere inviata sa chiave mistero lettere portiere"
+    " staat ligt minstens tekens cijfers vragen receptie bij balie weet sleutel geheim letters"
+    " wysłane wysłany najmniej znaków znaki cyfr podane zapytaj u recepcji taka takie zna klucz tajemnicy liter minst tecken siffror mindst tegn"
 )
 """Words of the same in other languages, and of who gives a password out."""
 _WORDS_OF_SYSTEMS = word_set(
@@ -519,7 +522,7 @@ def _end_of_phrase(match: "re.Match[str]", value: str, last: int, head: str) -> 
         more = _WORDS_TO_FULL_STOP.match(match.string, last)
     if more is None or not value.replace("-", "").isalpha() or not _LABEL_ALONE.match(head):
         return 0
-    words = [value.lower(), *more[1].lower().split()]
+    words = [value.lower(), *more[1].lower().replace(",", "").split()]
     if _is_chosen_phrase(match, [value, *more[1].split()], head):
         return more.end(1)
     numbered = any(word.isdigit() for word in words)
@@ -852,24 +855,22 @@ def _han_sentence(match: "re.Match[str]") -> Sequence[MatchSpan]:
     is_alone = not text[line:start].strip(" \t#>*+•·-")
     if _is_verse(value, is_of_thing=is_of_thing, is_alone=is_alone):
         return (match.span("value"),)
-    is_password = not match[0].startswith("口令") and match["value"][0] != "的"
+    is_password = is_alone and not match[0].startswith("口令")
     is_beside = _BEHIND_ACCOUNT.fullmatch(text, line, start) is not None
     is_beside = is_beside or (is_alone and is_beside_account(text, start, match.end()))
-    is_taken = _is_chosen_han(
-        value,
-        is_named=is_of_thing or is_beside or (is_alone and is_password),
-        is_sure=is_beside
-        or (is_password and is_alone and text[line:start].isspace())
-        or (is_password and line == start),
+    is_item = not text[line:start].isspace() and line < start
+    is_request = is_of_thing and value.startswith("请")
+    is_taken = (is_of_thing or is_beside or is_password) and _is_chosen_han(
+        value, is_sure=is_beside or is_request or (is_password and not is_item)
     )
     return (match.span("value"),) if is_taken else NOTHING
 
 
-def _is_chosen_han(value: str, *, is_named: bool, is_sure: bool) -> bool:
-    """Return whether words say nothing of a password: homely ones, or where it is sure any that make no title."""
+def _is_chosen_han(value: str, *, is_sure: bool) -> bool:
+    """Return whether words say nothing of a password: homely ones, or where the label is sure any that make no title."""
     said = _DOES_NOT.sub("", value)
     is_remark = _HAN_BLANK.search(said) or is_remark_han(said) or _ABOUT_PASSWORDS.search(value)
-    if not is_named or is_remark:
+    if is_remark:
         return False
     if _HOMELY.search(value):
         return True
@@ -1115,7 +1116,7 @@ _PASSWORD_RULES = (
             "пароль от wi-fi:",
         ),
         r"(?iu:パスワード|合言葉|비밀번호|비번|암호|пароль(?: от вайфая| от wi-?fi)?)[ ]?[:：=→—–-][ 　]?"
-        r"(?P<value>[\u3041-\u30ff\u4e00-\u9fff]{4,20}|[\uac00-\ud7a3]{2,10}(?:[ ][\uac00-\ud7a3]{1,10}){0,4}|(?iu:[а-яё]{2,16}(?:[ -][а-яё]{1,16}){1,5}))(?=[ \t]*(?:[\r\n（(]|\Z))",
+        r"(?P<value>[\u3041-\u30ff\u4e00-\u9fff]{4,20}|(?=[\uac00-\ud7a3 ]{4})[\uac00-\ud7a3]{1,10}(?:[ ][\uac00-\ud7a3]{1,10}){0,4}|(?iu:[а-яё]{2,16}(?:[ -][а-яё]{1,16}){1,5}))(?=[ \t]*(?:[\r\n（(]|\Z))",
         _foreign_words,
         bounded=False,
         names=True,
