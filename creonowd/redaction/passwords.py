@@ -220,6 +220,7 @@ _WORDS_ABOUT_PHRASES = word_set(
 REMARK_WORDS = word_set(
     "least characters digits usual separate issued provided supplied managed rotates rotated expire expires synced quarter everyone anyone reception admin administrator hackers turning act"
     " whispered spoken printed delivered follows following bring brings nobody anybody held kept holds caretaker lawyer reveals reveal revealed traitor betrayal mystery ending finale final words spaces letters yes read notes attached agreed"
+    " pending shortly separately assigned waiting today tonight tomorrow yesterday probably maybe perhaps whatever meant means meaning"
     " kommt bekommst bekommen bekommt erhältst erhalten erfragen fragen weiß kennt schlüssel rätsel ende wörter buchstaben hausmeister letztes mindestens zeichen ziffern noch post empfang nachgereicht"
     " moins caractères chiffres fourni fournie accueil généré générée courrier demander donné donnée clé mystère énigme lettres sait connaît gardien"
     " mínimo caracteres dígitos pregunta preguntar recepción enviada enviado generada generado correo correio recepção pergunta perguntar gerada clave misterio sabe tiene letras chave mistério enigma portero"
@@ -249,6 +250,8 @@ _ARTICLES = word_set(
 """Words with which the definition of a thing begins, or the note of an outline."""
 _NO_OWNERS = FUNCTION_WORDS - word_set("my our your for of on at to in")
 _PARTICLES = word_set("on off this")
+_OTHER_SENSES = frozenset(("pass", "passwd"))
+"""A way over a mountain, and a program that begins its messages with its name."""
 _OWN_NAMES = (
     "my password", "our password", "my passphrase", "our passphrase", "my login", "mein passwort", "unser passwort", "mein kennwort", "mon mot de passe", "notre mot de passe", "mi contraseña", "mi clave", "nuestra contraseña", "la mia password",
     "la nostra password", "minha senha", "nossa senha", "mijn wachtwoord", "ons wachtwoord", "мой пароль", "наш пароль", "mitt lösenord", "moje hasło",
@@ -574,7 +577,10 @@ def _is_chosen_phrase(match: "re.Match[str]", written: Sequence[str], head: str)
     is_other = is_blank(words[0]) or words[0] in _ASKING
     if is_other or any(is_common_value(word) for word in words if word not in _PARTICLES):
         return False
-    if not beside and (not written[0].islower() or words[0] in _ARTICLES):
+    is_loose = not written[0].islower() or words[0] in _ARTICLES
+    is_loose = is_loose or match["name"].lower() in _OTHER_SENSES
+    is_loose = is_loose or (len(words) == 3 and not FUNCTION_WORDS.isdisjoint(words))
+    if is_loose and not beside:
         return False
     if len(words) == 2:
         return is_plain_pair(words) and not any(map(is_blank, words))
