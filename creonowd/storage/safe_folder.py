@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator, Iterator
 from copy import copy
 from functools import lru_cache, partial
 from itertools import accumulate, islice
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
@@ -531,7 +531,7 @@ class LinkedFolder(SafeFolder):
         while waiting and len(contents.files) + len(waiting) < MOST_ENTRIES:
             folder = waiting.pop()
             try:
-                waiting += self._add_files(folder, wanted, contents.files)
+                waiting += self._add_files(folder, wanted, contents.files, most)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except PermissionError:
@@ -551,10 +551,11 @@ class LinkedFolder(SafeFolder):
         )
 
     def _add_files(
-        self, folder: str, wanted: Callable[[str], bool], files: list[FileEntry]
+        self, folder: str, wanted: Callable[[str], bool], files: list[FileEntry], most: int
     ) -> list[str]:
-        """Add the files of one folder, and return the folders in it."""
+        """Add the files of one folder, one more than `most` of them, and return the folders in it."""
         folders: list[str] = []
+        found: list[os.DirEntry[str]] = []
         prefix = f"{folder}/" if folder else ""
         with self._scan(folder) as entries:
             named = (entry for entry in entries if not _is_skipped(entry.name))
@@ -565,11 +566,17 @@ class LinkedFolder(SafeFolder):
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(f"{prefix}{entry.name}")
                 elif wanted(entry.name):
-                    path = f"{prefix}{entry.name}"
-                    link = entry.is_symlink()
-                    status = self.status(path) if link else status_of(entry)
-                    if status is not None:
-                        files.append((path, status))
+                    found.append(entry)
+            # The status of a file takes half a kilobyte.
+            left = most + 1
+            for entry in sorted(found, key=attrgetter("name")):
+                path = f"{prefix}{entry.name}"
+                status = self.status(path) if entry.is_symlink() else status_of(entry)
+                if status is not None:
+                    files.append((path, status))
+                    left -= 1
+                if not left:
+                    break
         return folders
 
     def _open(self, path: str) -> tuple[int, os.stat_result]:

@@ -31,9 +31,9 @@ from creonowd.clock import Clock
 from creonowd.context.fragment import Layer
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.storage.safe_folder import LinkedFolder, entry_status, mark_of
+from creonowd.storage.safe_folder import MOST_ENTRIES, LinkedFolder, entry_status, mark_of
 from creonowd.threads import set_when_cancelled
-from creonowd.workspace.creonow_tree import is_relevant_file, is_relevant_folder, layers_of
+from creonowd.workspace.creonow_tree import TREE, is_relevant_file, is_relevant_folder, layers_of
 from creonowd.workspace.projects import Project
 
 QUIET_MS = 50
@@ -47,8 +47,10 @@ MAX_NOTICES = 500
 # in one call during which no other thread runs: 12 ms for 1000 folders, up to 150 on a busy machine.
 MAX_FOLDERS = 512
 MAX_ENTRIES = 200_000
-# What is remembered of a folder, 0.3 KB for each; more files than a project can have documents.
+# What is remembered of a folder, 0.3 KB for each: more files than a project can have documents, and
+# of `.creonow` as many as anybody looks at.
 MAX_FILES = 20_000
+MAX_TREE_FILES = MOST_ENTRIES
 _ENTRIES_PER_STOP_CHECK = 256
 
 # On Linux a recursive watch costs one handle per folder anyhow, follows links out of the project
@@ -65,7 +67,7 @@ log = structlog.get_logger(__name__)
 class FolderState(Model):
     """A folder at one moment: its identity, its relevant files and its relevant folders.
 
-    Of more than `MAX_FILES` the first by name are known, and it is not whole.
+    Of more than `MAX_FILES`, or `MAX_TREE_FILES`, the first by name are known, and it is not whole.
     """
 
     identity: Identity
@@ -330,6 +332,7 @@ class _Follower:
         self._on_change = on_change
         self._per_folder = per_folder
         self._stop = stop
+        self._snapshot: Snapshot = {}
         self._snapshot = self._take_snapshot()
 
     def run(self, on_ready: Callable[[], None], on_unwatched: Callable[[int], None]) -> FollowEnd:
@@ -358,10 +361,8 @@ class _Follower:
                     is_stale = named is None or not named.isdisjoint(watched)
                     self._update(named)
 
-    def _take_snapshot(
-        self, before: Snapshot | None = None, dirty: frozenset[str] = frozenset()
-    ) -> Snapshot:
-        return take_snapshot(self._root, before, dirty, self._stop.is_set)
+    def _take_snapshot(self, dirty: frozenset[str] | None = None) -> Snapshot:
+        return take_snapshot(self._root, self._snapshot, dirty, self._stop.is_set)
 
     def _folders_to_watch(self) -> dict[str, Identity]:
         """Return the folders to watch: all relevant ones, or only the project's own."""
@@ -391,7 +392,7 @@ class _Follower:
             self._report(self._take_snapshot(), frozenset())
         else:
             dirty = named | {path.rpartition("/")[0] for path in named}
-            self._report(self._take_snapshot(self._snapshot, dirty), named)
+            self._report(self._take_snapshot(dirty), named)
 
     def _report(self, after: Snapshot, named: frozenset[str]) -> None:
         """Report the files that differ, and those of `named` that exist: a change may not show."""
@@ -431,21 +432,26 @@ def _has_file(snapshot: Snapshot, path: str) -> bool:
 def take_snapshot(
     root: Path,
     before: Snapshot | None = None,
-    dirty: frozenset[str] = frozenset(),
+    dirty: frozenset[str] | None = frozenset(),
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Snapshot:
     """Read the state of every folder of a project; the project's own has the path `""`.
 
-    Given an earlier snapshot, only `dirty` and new folders are read; the others are as in it. Of a
-    huge project, the folders nearest to its root are read.
+    Given an earlier snapshot, only `dirty` and new folders are read, or all without `dirty`; the
+    others are as in it. Of a huge project, the folders nearest to its root are read.
     """
     states: dict[str, FolderState] = {}
     waiting = deque([("", _root_identity(root))])
     while waiting and len(states) < MAX_FOLDERS and not is_stopped():
         folder, identity = waiting.popleft()
-        old = before.get(folder) if before and folder not in dirty else None
-        kept = old is not None and old.identity == identity
-        state = old if kept else _read_folder(root, folder, identity, is_stopped)
+        old = before.get(folder) if before else None
+        is_known = old is not None and old.identity == identity
+        if is_known and dirty is not None and folder not in dirty:
+            state = old
+        else:
+            state = _read_folder(root, folder, identity, is_stopped)
+        if state == old:
+            state = old  # two snapshots of a huge folder would take twice the memory
         if state is not None:
             states[folder] = state
             waiting.extend((_join(folder, name), inner) for name, inner in state.folders.items())
@@ -482,6 +488,7 @@ def _read_folder(
     if identity is None:
         return None
     folders: dict[str, Identity] = {}
+    most = MAX_TREE_FILES if folder.partition("/")[0] == TREE else MAX_FILES
 
     def files(entries: "Iterable[os.DirEntry[str]]") -> "Iterator[tuple[str, os.DirEntry[str]]]":
         """Yield the relevant files by name, and note the relevant folders."""
@@ -497,17 +504,14 @@ def _read_folder(
 
     try:
         with LinkedFolder(root).scan(folder) as entries:
-            first = heapq.nsmallest(
-                MAX_FILES + 1, files(islice(entries, MAX_ENTRIES)), key=itemgetter(0)
-            )
-            marks = dict(_marks(first[:MAX_FILES]))
+            relevant = files(islice(entries, MAX_ENTRIES))
+            first = heapq.nsmallest(most + 1, relevant, key=itemgetter(0))
+            marks = dict(_marks(first[:most]))
     except (FileNotFoundError, NotADirectoryError, PermissionError, DaemonError):
         return None
     if is_stopped():
         return None
-    return FolderState(
-        identity=identity, files=marks, folders=folders, is_whole=len(first) <= MAX_FILES
-    )
+    return FolderState(identity=identity, files=marks, folders=folders, is_whole=len(first) <= most)
 
 
 def _marks(

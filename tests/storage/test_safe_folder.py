@@ -4,6 +4,7 @@ import contextlib
 import ntpath
 import os
 import posixpath
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -319,6 +320,23 @@ def test_a_walk_finds_files_and_links_to_files_that_are_inside(root: Path) -> No
 
     assert [path for path, _ in contents.files] == [f"{FOLDER}/inside.md", FILE]
     assert contents.unreadable == []
+
+
+def test_a_walk_for_a_few_files_of_a_huge_folder_takes_little_memory(root: Path) -> None:
+    for number in range(4000):
+        (root / FOLDER / f"{number:04}.txt").touch()
+    folder = LinkedFolder(root, FOLDER)
+
+    tracemalloc.start()
+    try:
+        contents = folder.walk(lambda name: name.endswith(".txt"), most=2)
+        _, most_at_once = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert [path for path, _ in contents.files] == [f"{FOLDER}/0000.txt", f"{FOLDER}/0001.txt"]
+    assert contents.is_cut
+    assert most_at_once < 2_000_000
 
 
 @links

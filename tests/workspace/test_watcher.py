@@ -623,6 +623,36 @@ def test_of_a_folder_with_very_many_files_only_the_first_are_remembered(
     assert unwatched_folders(snapshot) == 1
 
 
+def test_of_a_folder_of_the_tree_no_more_is_remembered_than_anybody_looks_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watcher_module, "MAX_TREE_FILES", 2)
+    folder = tmp_path / ".creonow" / "rules"
+    folder.mkdir(parents=True)
+    for name in ("a.md", "b.md", "c.md"):
+        (folder / name).touch()
+        (tmp_path / name).touch()
+
+    snapshot = take_snapshot(tmp_path)
+
+    assert list(snapshot[".creonow/rules"].files) == ["a.md", "b.md"]
+    assert list(snapshot[""].files) == ["a.md", "b.md", "c.md"]
+    assert unwatched_folders(snapshot) == 1
+
+
+def test_a_second_look_at_everything_keeps_what_did_not_change(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "1.md").touch()
+    before = take_snapshot(tmp_path)
+    (tmp_path / "b" / "2.md").touch()
+
+    after = take_snapshot(tmp_path, before, None)
+
+    assert after["a"] is before["a"]
+    assert set(after["b"].files) == {"1.md", "2.md"}
+
+
 def test_no_more_folders_are_followed_than_the_system_can_spare(quick_path: Path) -> None:
     for number in range(MAX_FOLDERS + 50):
         (quick_path / f"{number}").mkdir()
