@@ -69,7 +69,8 @@ STEP = 2000
 STEPS_BACK = 2
 CHARACTERS_AHEAD = 1000
 
-KEPT_CHARACTERS = 8_000_000
+# The bytes of the folders with them.
+KEPT_WEIGHT = 24_000_000
 KEPT_FOLDERS = 8
 KEPT_RESULTS = 512
 KEPT_CARD_CHARACTERS = 2_000_000
@@ -202,7 +203,8 @@ class EntityCache:
     def __init__(self) -> None:
         self.mentions = Mentions()
         self._made: Memo[tuple[Folder, Folder], Entities] = Memo(
-            KEPT_CHARACTERS, lambda _folders, entities: entities.weight
+            KEPT_WEIGHT,
+            lambda folders, entities: entities.weight + sum(one.weight for one in folders),
         )
         self.named: Memo[Hashable, SourceResult] = Memo(KEPT_RESULTS)
 
@@ -385,10 +387,15 @@ def characters(folder: Folder) -> SourceResult:
 
 
 # Every reading of a folder needs them: that of each kind of entity, and that of the warning.
-@lru_cache(maxsize=KEPT_FOLDERS)
+_name_parts: Memo[Folder, NameParts] = Memo(KEPT_WEIGHT, lambda folder, _parts: folder.weight)
+
+
 def _parts(folder: Folder) -> NameParts:
     """Return the parts of names that count in a project; files with faults have none."""
-    return unambiguous_parts({path: one.names for path, one in entities_in(folder).items()})
+    return _name_parts.get(
+        folder,
+        lambda: unambiguous_parts({path: one.names for path, one in entities_in(folder).items()}),
+    )
 
 
 def entities_in(folder: Folder) -> dict[str, Entity]:

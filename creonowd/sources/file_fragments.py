@@ -6,14 +6,16 @@ The front matter of a text is for the daemon, not for the model: of it, only a n
 import json
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, cast
 
 from creonowd.context.fragment import Caution, Fragment, Layer, Omission, Place, Reason
+from creonowd.context.language import SAMPLE
 from creonowd.context.source import SourceResult
 from creonowd.context.story import PROGRESSION_KEYS, bounds, declared_stages, split_stages
 from creonowd.errors import WarningCode, Wording
+from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.storage import front_matter
 from creonowd.text import as_text, canonical_json, count_line_ends, encode_canonical, join_lines
@@ -26,7 +28,7 @@ from creonowd.workspace.creonow_tree import (
     TreeFile,
 )
 
-KEPT_FOLDERS = 16
+KEPT_BYTES = 32_000_000
 NAME_KEYS = ("name", "姓名", "名字", "名称")
 TITLE_KEYS = (*NAME_KEYS, "title", "标题")
 
@@ -105,18 +107,21 @@ def read_files(
 
 
 def own_texts(read: Callable[[CreonowFolder], Folder]) -> list[str]:
-    """Return the texts that the author wrote into `.creonow`; blocks its thread.
+    """Return how the texts begin that the author wrote into `.creonow`; blocks its thread.
 
     JSON is left out: most of its words are keys. So are default files.
     """
-    return [text for scope in CreonowFolder for text in _texts_in(read(scope))]
+    folders = map(read, CreonowFolder)
+    return [text for one in folders for text in _beginnings.get(one, partial(_beginnings_in, one))]
 
 
 # A folder in which nothing changed is the very same value: every crowd of requests asks again.
-@lru_cache(maxsize=KEPT_FOLDERS)
-def _texts_in(folder: Folder) -> tuple[str, ...]:
+_beginnings: Memo[Folder, tuple[str, ...]] = Memo(KEPT_BYTES, lambda folder, _texts: folder.weight)
+
+
+def _beginnings_in(folder: Folder) -> tuple[str, ...]:
     return tuple(
-        front_matter.split(as_text(file.data) or "").body
+        front_matter.split(as_text(file.data) or "").body[:SAMPLE]
         for file in folder.files
         if not is_json_path(file.path)
         and file.data != DEFAULTS.get(file.path.removeprefix(f"{TREE}/"))

@@ -77,7 +77,8 @@ STYLE = f"{folder_of(CreonowFolder.RULES)}/style.md"
 SETTINGS = folder_of(CreonowFolder.SETTINGS)
 MEMORY_VERSION = 1
 
-KEPT_CHARACTERS = 16_000_000
+# The bytes of the folders with them.
+KEPT_WEIGHT = 32_000_000
 
 # Where each stands within its layer; characters and hosts come after the rules.
 GUIDE_GROUP, RULES_GROUP, CONSTRAINT_GROUP = 0, 1, 2
@@ -105,9 +106,7 @@ class ProjectSources:
         self._tree = tree
         self._constraints = constraints
         self.passages = passages
-        self._made: Memo[object, SourceResult] = Memo(
-            KEPT_CHARACTERS, lambda _key, fetched: fetched.weight
-        )
+        self._made: Memo[object, SourceResult] = Memo(KEPT_WEIGHT, _weigh)
         self._reads: SharedReads[Any] = SharedReads()
         self._entities = EntityCache()
 
@@ -134,6 +133,12 @@ class ProjectSources:
     def entities(self, project: Project) -> ProjectEntities:
         """Return the entities of a project, to be read when they are asked for."""
         return ProjectEntities(ReadPlace(self._tree, project, self._reads), self._entities)
+
+
+def _weigh(key: object, fetched: SourceResult) -> int:
+    """Weigh also the folders in a key: of files that cannot be used nothing else is kept."""
+    parts = cast("tuple[object, ...]", key) if isinstance(key, tuple) else ()
+    return fetched.weight + sum(part.weight for part in parts if isinstance(part, Folder))
 
 
 class _FileSource(ProjectRead[SourceResult], Source):

@@ -202,6 +202,11 @@ class Folder(Model, cache_hash=True):
     files: tuple[TreeFile, ...] = ()
     problems: tuple[Problem, ...] = ()
 
+    @property
+    def weight(self) -> int:
+        """Return about how many bytes keeping this takes."""
+        return sum(_FILE_WEIGHT + len(file.data) for file in self.files)
+
 
 class Tree:
     """Reads the trees of all projects; what has not changed on disk is not read again."""
@@ -505,7 +510,7 @@ def _front_matter_of(root: Path, name: str) -> str:
 
 
 def _weigh(_place: tuple[Path, CreonowFolder | None], known: tuple[_Marks, Folder]) -> int:
-    return sum(_FILE_WEIGHT + file.size_bytes for file in known[1].files)
+    return known[1].weight
 
 
 def _weigh_heads(_root: Path, heads: dict[str, _FrontMatterMark]) -> int:

@@ -1,5 +1,6 @@
 """Entities: read from their files, and retrieved when they are mentioned."""
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,22 @@ def test_front_matter_names_it_and_is_no_part_of_the_text() -> None:
     assert fragment.priority == 200
     assert fragment.text == "冷静的侦探。"
     assert fragment.title == ""
+
+
+def test_folders_of_large_files_that_make_no_sense_are_not_kept_without_end() -> None:
+    cache = EntityCache()
+
+    tracemalloc.start()
+    try:
+        for number in range(40):
+            broken = folder({".creonow/characters/a.json": b"%d{" % number + b" " * 2_000_000})
+            cache.entities(broken, Folder())
+            characters(broken)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert kept < 30_000_000
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+import tracemalloc
 from collections.abc import AsyncGenerator, Generator, Sequence
 from pathlib import Path
 
@@ -124,6 +125,23 @@ async def sources(
     )
     async with indexes.run():
         yield ProjectSources(tree, Constraints(tree, clock, Redactor()), PassageSearch(indexes))
+
+
+async def test_large_files_that_make_no_sense_are_not_kept_without_end(
+    sources: ProjectSources, project: Project
+) -> None:
+    rules = project.root / ".creonow" / "rules" / "a.json"
+
+    tracemalloc.start()
+    try:
+        for number in range(40):
+            rules.write_bytes(b"%d{" % number + b" " * 2_000_000)
+            await fetched(sources.of(project))
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert kept < 30_000_000
 
 
 async def fetched(sources: Sequence[Source]) -> dict[str, SourceResult]:
