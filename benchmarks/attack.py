@@ -19,6 +19,7 @@ loop, stood in the system's queue for one, whichever is more, and so never too m
 import contextlib
 import ctypes
 import gzip
+import hashlib
 import json
 import os
 import socket
@@ -93,6 +94,7 @@ TREE_TEXTS = 30
 TREE_TEXT_BYTES = 3_600_000
 SECRET = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
 BOMBS = 3
+SMALL_BOMBS = 3000
 BOMB_BYTES = 200 * MEGABYTE
 
 
@@ -171,7 +173,7 @@ def request(method: str, params: Any, number: int | str | None = 1) -> bytes:
 
 
 def read_reply(line: socket.socket) -> dict[str, Any]:
-    """Read one reply; {} if the connection ends instead."""
+    """Read one reply, or the last of a batch; {} if the connection ends instead."""
     data = bytearray()
     with contextlib.suppress(OSError):
         while not data.endswith(b"\n"):
@@ -179,7 +181,8 @@ def read_reply(line: socket.socket) -> dict[str, Any]:
             if not piece:
                 break
             data += piece
-    return json.loads(data) if data else {}
+    reply = json.loads(data) if data else {}
+    return reply[-1] if isinstance(reply, list) else reply
 
 
 def error_code(reply: dict[str, Any]) -> str:
@@ -476,19 +479,23 @@ def long_ids(target: Target) -> Tally:
     return _count_refused(target, [request("app:ping", {}, "x" * 9 * MEGABYTE)] * BATCHES)
 
 
-def batches_of_ones(target: Target) -> Tally:
-    """Send ten megabytes of requests that are none."""
-    batch = b"[" + b"1," * (LARGEST_MESSAGE // 2 - 2) + b"1]\n"
-    return _count_refused(target, [batch] * BATCHES)
+def batches_of_many_values(target: Target) -> Tally:
+    """Send ten megabytes of requests that are none, and of lists in one request of a batch."""
+    ones = b"[" + b"1," * (LARGEST_MESSAGE // 2 - 2) + b"1]\n"
+    lists = b"[" + _call_with_lists(target) + b"]\n"
+    return _count_refused(target, [ones, lists] * BATCHES)
 
 
 def lists_in_an_untyped_field(target: Target) -> Tally:
     """Send ten megabytes of empty lists where a value may have any form."""
+    return _count_refused(target, [_call_with_lists(target) + b"\n"] * BATCHES)
+
+
+def _call_with_lists(target: Target) -> bytes:
     lists = b"[" + b"[]," * (LARGEST_MESSAGE // 3 - 200) + b"[]]"
     call = b'{"jsonrpc":"2.0","id":1,"method":"context:tool:compress","params":'
     payload = {"projectId": target.project_id, "tool": "x", "conversationId": "c"}
-    fields = msgspec.json.encode(payload)[:-1] + b',"result":'
-    return _count_refused(target, [call + fields + lists + b"}}\n"] * BATCHES)
+    return call + msgspec.json.encode(payload)[:-1] + b',"result":' + lists + b"}}"
 
 
 def lone_surrogates(target: Target) -> Tally:
@@ -792,23 +799,43 @@ def secrets_in_names(target: Target) -> Tally:
     return Tally(len(shown), sum(SECRET not in str(one) for one in shown))
 
 
-def archive_of_small_bombs(target: Target) -> Tally:
-    """Import an archive of 3 MB whose 3000 files are a megabyte of zeros each."""
+def archives_of_small_bombs(target: Target) -> Tally:
+    """Import archives of 3 MB whose 3000 files are a megabyte of zeros each.
+
+    Names, and in one the manifest with all ids and hashes, are what a daemon would have written.
+    """
     chat = {"projectId": target.project_id, "conversationId": "packed"}
-    path = target.folder / "bombs.zip"
+    one, declared, undeclared = (target.folder / f"{name}.zip" for name in ("one", "all", "bare"))
+    zeros = bytes(MEGABYTE)
+    withstood = 0
     with target.owner() as owner:
-        owner.request(
-            "context:files:put", {**chat, "kind": "artifact", "hint": "out", "content": "x"}
-        )
-        owner.request("context:files:export", {**chat, "path": str(path)})
-        with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
-            for number in range(3000):
-                archive.writestr(f"files/{number}", bytes(MEGABYTE))
-        try:
-            owner.request("context:files:import", {**chat, "path": str(path)})
-        except DaemonError as error:
-            return Tally(1, int(error.code is ErrorCode.INVALID_ARGUMENT))
-    return Tally(1, 0)
+        file = {"kind": "artifact", "hint": "out", "content": "x"}
+        owner.request("context:files:put", {**chat, **file})
+        owner.request("context:files:export", {**chat, "path": str(one)})
+        with zipfile.ZipFile(one) as archive:
+            manifest = json.loads(archive.read("context/packed/manifest.json"))
+        record = manifest["items"].pop()
+        survey = {**record["survey"], "byteSize": MEGABYTE, "longestLine": MEGABYTE}
+        survey["sha256"] = hashlib.sha256(zeros).hexdigest()
+        with (
+            zipfile.ZipFile(declared, "w", zipfile.ZIP_DEFLATED) as all_declared,
+            zipfile.ZipFile(undeclared, "w", zipfile.ZIP_DEFLATED) as none_declared,
+        ):
+            for number in range(SMALL_BOMBS):
+                name = f"ctx_{number:020}"
+                path = f"artifacts/tool/{name}.txt"
+                item = {"id": name, "path": path, "sequence": number, "survey": survey}
+                manifest["items"].append({**record, **item})
+                for archive in (all_declared, none_declared):
+                    archive.writestr(f"context/packed/{path}", zeros)
+            all_declared.writestr("context/packed/manifest.json", json.dumps(manifest))
+        bombs = {**chat, "conversationId": "bombs", "_meta": {"timeoutMs": 1000 * START_SECONDS}}
+        for path in (declared, undeclared):
+            try:
+                owner.request("context:files:import", {**bombs, "path": str(path)})
+            except DaemonError as error:
+                withstood += error.code is ErrorCode.INVALID_ARGUMENT
+    return Tally(2, withstood)
 
 
 def held_out_forms(target: Target) -> Tally:
@@ -883,7 +910,7 @@ KINDS = (
     ),
     Kind("texts of 9 MB: lines, paths, marks, ligatures, joined signs", texts_of_any_kind),
     Kind("ids of 9 MB", long_ids),
-    Kind("a batch of 10 MiB of `1`", batches_of_ones),
+    Kind("batches of 10 MiB: of `1`, of lists in a request", batches_of_many_values),
     Kind("10 MiB of `[]`, lists in an untyped field", lists_in_an_untyped_field),
     Kind("10 MiB of lone surrogates", lone_surrogates),
     Kind("open documents of 9 MB", open_documents),
@@ -928,7 +955,7 @@ KINDS = (
     Kind("500 folders, each in the one before, all names asked for", deep_folders),
     Kind("60 000 files in `.creonow`, and 108 MB of notes", huge_tree),
     Kind("exports over what is no archive", export_over_foreign_files),
-    Kind("an archive of 3000 small bombs", archive_of_small_bombs),
+    Kind("archives of 3000 small bombs", archives_of_small_bombs),
     Kind("secrets in names", secrets_in_names),
     Kind("held-out forms of secrets", held_out_forms, share=0.95),
     Kind("texts of nothing but labels, 1 MB each", texts_of_nothing_but_labels),
