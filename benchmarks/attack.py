@@ -31,7 +31,7 @@ import time
 import zipfile
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import msgspec
 import psutil
@@ -181,8 +181,8 @@ def read_reply(line: socket.socket) -> dict[str, Any]:
             if not piece:
                 break
             data += piece
-    reply = json.loads(data) if data else {}
-    return reply[-1] if isinstance(reply, list) else reply
+    reply: Any = json.loads(data) if data else {}
+    return cast("list[dict[str, Any]]", reply)[-1] if isinstance(reply, list) else reply
 
 
 def error_code(reply: dict[str, Any]) -> str:
