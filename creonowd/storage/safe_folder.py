@@ -527,11 +527,13 @@ class LinkedFolder(SafeFolder):
         than `MOST_ENTRIES`, and no more files are returned than `most`, of `most_bytes` together.
         """
         contents = FolderContents([], [])
-        waiting = [self.folder]
-        while waiting and len(contents.files) + len(waiting) < MOST_ENTRIES:
+        waiting, seen = [self.folder], 0
+        while waiting and seen + len(waiting) < MOST_ENTRIES:
             folder = waiting.pop()
             try:
-                waiting += self._add_files(folder, wanted, contents.files, most)
+                folders, found = self._add_files(folder, wanted, contents.files, most)
+                waiting += folders
+                seen += found
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except PermissionError:
@@ -552,8 +554,11 @@ class LinkedFolder(SafeFolder):
 
     def _add_files(
         self, folder: str, wanted: Callable[[str], bool], files: list[FileEntry], most: int
-    ) -> list[str]:
-        """Add the files of one folder, one more than `most` of them, and return the folders in it."""
+    ) -> tuple[list[str], int]:
+        """Add the files of one folder, one more than `most` of them at most.
+
+        Return the folders in it, and how many files have a name that is wanted.
+        """
         folders: list[str] = []
         found: list[os.DirEntry[str]] = []
         prefix = f"{folder}/" if folder else ""
@@ -577,7 +582,7 @@ class LinkedFolder(SafeFolder):
                     left -= 1
                 if not left:
                     break
-        return folders
+        return folders, len(found)
 
     def _open(self, path: str) -> tuple[int, os.stat_result]:
         with contextlib.suppress(_LinkError):

@@ -339,6 +339,25 @@ def test_a_walk_for_a_few_files_of_a_huge_folder_takes_little_memory(root: Path)
     assert most_at_once < 2_000_000
 
 
+def test_a_walk_ends_after_as_many_files_as_it_may_look_at(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(safe_folder, "MOST_ENTRIES", 8)
+    for inner in "abcd":
+        (root / FOLDER / inner).mkdir()
+        for number in range(4):
+            (root / FOLDER / inner / f"{number}.txt").touch()
+    asked: list[str] = []
+
+    contents = LinkedFolder(root, FOLDER).walk(
+        lambda name: name.endswith(".txt") and asked.append(name) is None, most=1
+    )
+
+    assert len(asked) == 8
+    assert len(contents.files) == 1
+    assert contents.is_cut
+
+
 @links
 def test_a_folder_that_is_a_link_is_refused(root: Path) -> None:
     (root / FOLDER).rename(root / "moved")
