@@ -40,6 +40,7 @@ from benchmarks.novel import make_project
 from creonowd.cli.client import Client
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.storage.stored_files import is_temporary
 from testing.clients import daemon_command, environment
 from testing.corpus import chinese
 from testing.redaction_examples import SETS, read_forms
@@ -587,10 +588,24 @@ def swaps_during(method: str, *, folder: str = ".creonow/rules", **fields: Any) 
         if not 0 < led_out < attempts:
             raise ValueError(f"{led_out} of {attempts} plain reads were led out")
         written = [one.name for one in outside.iterdir() if one.name != "swapped.md"]
+        written += [one.name for one in inside.iterdir() if is_temporary(one.name)]
         proof = f"{led_out} of {attempts} plain reads of the path were led out meanwhile"
         return Tally(attempts, 0 if written else withstood, proof)
 
     return attack
+
+
+def exports_into_a_swapped_folder(target: Target) -> Tally:
+    """Export a conversation into a folder that is swapped for a link meanwhile."""
+    chat = {"projectId": target.project_id, "conversationId": "chat"}
+    with target.owner() as owner:
+        file = {"kind": "artifact", "hint": "out", "content": "x"}
+        owner.request("context:files:put", {**chat, **file})
+    path = str(target.root / "exports" / "chat.zip")
+    attack = swaps_during(
+        "context:files:export", folder="exports", conversationId="chat", path=path
+    )
+    return attack(target)
 
 
 @contextlib.contextmanager
@@ -944,6 +959,7 @@ KINDS = (
         "the same, the folder of all else: `context:document:list`",
         swaps_during("context:document:list", folder="chapters"),
     ),
+    Kind("the same: `context:files:export`", exports_into_a_swapped_folder),
     Kind("pipes and `/dev/zero` in place of a file", pipes_and_devices),
     Kind("an ignore file of 8000 patterns over 2000 documents", huge_ignore_file),
     Kind("the same, ten times: 8000 patterns", repeated(huge_ignore_file)),

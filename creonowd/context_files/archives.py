@@ -56,7 +56,7 @@ from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
 from creonowd.rpc.requests import report_progress
 from creonowd.storage import stored_files
-from creonowd.storage.safe_folder import MAX_NAME, OpenFile, problem_with_name
+from creonowd.storage.safe_folder import MAX_NAME, OpenFile, SafeFolder, problem_with_name
 from creonowd.storage.stored_files import disk_errors
 from creonowd.threads import StopSignal, in_thread
 
@@ -73,6 +73,10 @@ _NOT_PORTABLE = Wording(
     "path is not one that every system can have.", "path 并非所有系统都能使用的路径。"
 )
 _FOLDER = Wording("path is a folder; name the archive.", "path 是文件夹；请指定归档文件。")
+_LINK = Wording(
+    "The folder of path is a link; name the folder that it leads to.",
+    "path 所在的文件夹是链接；请指定链接指向的文件夹。",
+)
 _NOT_OURS = Wording(
     "path is a file that is no archive of ours; choose another name.",
     "path 处已有并非本程序归档的文件；请换一个名称。",
@@ -138,11 +142,12 @@ async def export_conversation(
         raise DaemonError(
             ErrorCode.NOT_FOUND, "There is no such conversation.", field="conversationId"
         )
-    check_target = partial(_check_target, max_bytes=files.settings.context_import_max_bytes)
-    await files.run(check_target, target)
+    limit = files.settings.context_import_max_bytes
+    await files.run(_check_target, target, limit)
+    check = partial(_check_replaceable, max_bytes=limit)
     report = _reporter(files.store.clock)
     return await in_thread(
-        lambda stop: export(folder, target, stop, report, rounds, check_target=check_target)
+        lambda stop: export(folder, target, stop, report, rounds, check_target=check)
     )
 
 
@@ -203,9 +208,30 @@ def _check_target(path: Path, max_bytes: int) -> None:
         raise DaemonError(
             ErrorCode.NOT_FOUND, "The folder of the archive does not exist.", field="path"
         )
-    if not os.path.lexists(path):
+    with _enter_folder(path) as (within, place):
+        _check_replaceable(place, within, max_bytes)
+
+
+@contextlib.contextmanager
+def _enter_folder(path: Path) -> Generator[tuple[int | None, Path]]:
+    """Keep the folder of an archive open: yield its descriptor, and the archive relative to that.
+
+    Whatever takes the folder's place meanwhile, nothing is written there.
+    """
+    folder = SafeFolder(path.parent, partial(_invalid_target, "link", _LINK))
+    with disk_errors("the archive"), folder.enter("") as (within, place):
+        yield within, place / path.name
+
+
+def _check_replaceable(path: Path, within: int | None, max_bytes: int) -> None:
+    """Refuse a name that is taken by anything but an archive of ours."""
+    try:
+        status = os.stat(path, dir_fd=within, follow_symlinks=False)
+    except FileNotFoundError:
         return
-    if path.is_symlink() or not is_archive(path, max_bytes):
+    if stat.S_ISDIR(status.st_mode):
+        raise _invalid_target("folder", _FOLDER)
+    if stat.S_ISLNK(status.st_mode) or not is_archive(path, max_bytes, within=within):
         raise _invalid_target("not_an_archive", _NOT_OURS)
 
 
@@ -241,16 +267,17 @@ def export(
     report: ReportProgress,
     rounds: bytes | None = None,
     *,
-    check_target: Callable[[Path], None] = lambda _path: None,
+    check_target: Callable[[Path, int | None], None] = lambda _path, _within: None,
 ) -> ExportResult:
     """Pack every file that is there, the recipes of those that are not, and the rounds.
 
-    `check_target` refuses files that may not be replaced. It is called last, and again on the file
-    that was replaced: if it refuses that one, the file is put back.
+    `check_target` refuses files that may not be replaced, by their path and the descriptor that it is
+    relative to. It is called last, and again on the file that was replaced: if it refuses that one,
+    the file is put back.
     """
     records = conversation.records()
-    with disk_errors("the archive"), conversation.hold(record.id for record in records):
-        temporary, descriptor = stored_files.create_temporary(path.parent, 0o600)
+    with conversation.hold(record.id for record in records), _enter_folder(path) as (within, place):
+        temporary, descriptor = stored_files.create_temporary(place.parent, 0o600, within=within)
         try:
             with os.fdopen(descriptor, "w+b") as file:
                 with ZipFile(file, "w", ZIP_DEFLATED) as archive:
@@ -258,10 +285,12 @@ def export(
                 os.fsync(file.fileno())
                 size = os.fstat(file.fileno()).st_size
             stop.check()
-            stored_files.move_over(temporary, path, check_target)
-            stored_files.sync_folder(path.parent)
+            stored_files.move_over(
+                temporary, place, lambda found: check_target(found, within), within=within
+            )
+            stored_files.sync_folder(place.parent, within=within)
         finally:
-            temporary.unlink(missing_ok=True)
+            stored_files.remove(temporary, within=within)
     return ExportResult(count, size)
 
 
@@ -425,13 +454,13 @@ def import_archive(
     return ImportResult(conversation, [r for r in conversation.records() if r.id in ids])
 
 
-def is_archive(path: Path, max_bytes: int) -> bool:
+def is_archive(path: Path, max_bytes: int, *, within: int | None = None) -> bool:
     """Return whether a file is an archive that a daemon wrote, as far as its names can say.
 
     IO_ERROR if the disk does not let us look.
     """
     try:
-        with _open_archive(path, max_bytes) as (archive, size):
+        with _open_archive(path, max_bytes, within) as (archive, size):
             return _check_layout(archive.infolist(), size, max_bytes).manifest is not None
     except DaemonError as error:
         if error.code is ErrorCode.IO_ERROR:
@@ -488,10 +517,12 @@ class _BoundedReader(io.BufferedReader):
 
 
 @contextlib.contextmanager
-def _open_archive(path: Path, max_bytes: int) -> Generator[tuple[ZipFile, int]]:
+def _open_archive(
+    path: Path, max_bytes: int, within: int | None = None
+) -> Generator[tuple[ZipFile, int]]:
     with disk_errors("the archive"):
         try:
-            status = path.stat()
+            status = os.stat(path, dir_fd=within)
         except FileNotFoundError:
             raise DaemonError(
                 ErrorCode.NOT_FOUND, "There is no such archive.", field="path"
@@ -501,7 +532,8 @@ def _open_archive(path: Path, max_bytes: int) -> Generator[tuple[ZipFile, int]]:
         if status.st_size > max_bytes:
             raise invalid_archive("too_large", f"The archive is over {max_bytes} bytes.")
         try:
-            with _BoundedReader(path.open("rb", buffering=0)) as file, ZipFile(file) as archive:
+            opened = io.FileIO(path, opener=partial(os.open, dir_fd=within))
+            with _BoundedReader(opened) as file, ZipFile(file) as archive:
                 yield archive, status.st_size
         except _DAMAGE:
             raise invalid_archive("damaged", "The file is no zip archive, or damaged.") from None

@@ -178,7 +178,13 @@ def open_to_read(path: str | Path, flags: int, *, within: int | None = None) -> 
     return os.open(path, flags, dir_fd=within)
 
 
-def move_over(temporary: Path, path: Path, check: Callable[[Path], None]) -> None:
+def move_over(
+    temporary: Path,
+    path: Path,
+    check: Callable[[Path], None],
+    *,
+    within: int | None = None,
+) -> None:
     """Rename a finished file into place, over what is there only if `check` does not raise.
 
     Where the system cannot swap names (Windows, some network drives), what somebody else puts
@@ -187,15 +193,15 @@ def move_over(temporary: Path, path: Path, check: Callable[[Path], None]) -> Non
 
     def check_and_replace() -> None:
         check(path)
-        _replace(temporary, path, None, None)
+        _replace(temporary, path, within, within)
 
     for left in reversed(range(_MOVE_TRIES)):
         with contextlib.suppress(FileExistsError):
-            _rename_if_free(temporary, path, None)
+            _rename_if_free(temporary, path, within)
             return
         check(path)
         try:
-            if not swap(temporary, path):
+            if not swap(temporary, path, within=within):
                 retry_on_windows(check_and_replace)
                 return
         except FileNotFoundError:
@@ -205,7 +211,7 @@ def move_over(temporary: Path, path: Path, check: Callable[[Path], None]) -> Non
         try:
             check(temporary)
         except BaseException:
-            swap(temporary, path)
+            swap(temporary, path, within=within)
             raise
         return
 

@@ -1057,6 +1057,18 @@ async def test_an_export_replaces_an_archive_of_ours_and_no_other_file(
     assert sorted(path.name for path in tmp_path.glob("*.*")) == ["chat.zip", "diary.md"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+async def test_an_export_into_a_link_to_a_folder_is_refused(chat: Chat, tmp_path: Path) -> None:
+    await chat.put("first")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+
+    refused = await chat.failure("context:files:export", path=str(tmp_path / "link" / "chat.zip"))
+
+    assert (refused.code, refused.details["reason"]) == ("INVALID_ARGUMENT", "link")
+    assert list((tmp_path / "folder").iterdir()) == []
+
+
 @pytest.mark.parametrize(
     "name", ["a" * 300, "a\x1b[2J.zip", "a\n.zip", "con", "a.zip ", "...", "a" * 5000]
 )

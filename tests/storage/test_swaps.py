@@ -15,6 +15,7 @@ import anyio
 import pytest
 
 from creonowd.clock import SystemClock
+from creonowd.context_files.archives import ExportResult
 from creonowd.context_files.files import Store
 from creonowd.context_files.records import Record
 from creonowd.errors import DaemonError
@@ -33,6 +34,7 @@ from creonowd.workspace.creonow_tree import CreonowFolder, Tree, make_tree
 from creonowd.workspace.projects import Project
 from creonowd.workspace.watcher import take_snapshot
 from testing.swaps import EVERY_SPAN, at_every_call
+from tests.context_files.sample_archives import export_to
 from tests.context_files.sample_files import new_file
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
@@ -287,3 +289,22 @@ def test_a_context_file_is_written_in_its_own_folder(quick_path: Path, swapped: 
 
     assert contents(outside) == {}
     assert any(not isinstance(each, Exception) for each in results)
+
+
+def test_an_archive_is_written_in_its_own_folder(quick_path: Path) -> None:
+    conversation = Store(quick_path / "data", SystemClock()).find_or_create("prj_1", "chat")
+    conversation.put(new_file(), b"output")
+    folder, outside = quick_path / "exports", quick_path / "outside"
+    folder.mkdir()
+    outside.mkdir()
+
+    def write() -> ExportResult:
+        return export_to(conversation, folder / "chat.zip")
+
+    results = list(at_every_call(folder, outside, write))
+
+    failed = [each for each in results if isinstance(each, Exception)]
+    assert contents(outside) == {}
+    assert [path.name for path in folder.iterdir()] == ["chat.zip"]
+    assert [each for each in failed if not isinstance(each, DaemonError)] == []
+    assert len(failed) < len(results)
