@@ -73,6 +73,10 @@ _NOT_PORTABLE = Wording(
     "path is not one that every system can have.", "path 并非所有系统都能使用的路径。"
 )
 _FOLDER = Wording("path is a folder; name the archive.", "path 是文件夹；请指定归档文件。")
+_RESERVED = Wording(
+    "path has the name of a temporary file; choose another name.",
+    "path 使用了临时文件的名称；请换一个名称。",
+)
 _LINK = Wording(
     "The folder of path is a link; name the folder that it leads to.",
     "path 所在的文件夹是链接；请指定链接指向的文件夹。",
@@ -181,6 +185,8 @@ async def import_conversation(
 def _absolute(path: str) -> Path:
     if "\0" in path or not (absolute := Path(path)).is_absolute():
         raise _invalid_target("relative", _RELATIVE)
+    if path.endswith(("/", os.sep)) and absolute.name:
+        raise _invalid_target("folder", _FOLDER)
     problem = problem_with_name(absolute.name) if absolute.name else "length"
     if any(len(part) > MAX_NAME for part in absolute.parts):
         problem = "length"  # Windows only says that it is not there
@@ -202,6 +208,8 @@ def _has_status(path: Path) -> bool:
 
 def _check_target(path: Path, max_bytes: int) -> None:
     """Refuse to write an archive over anything but an archive of ours."""
+    if stored_files.is_temporary(path.name):
+        raise _invalid_target("reserved_name", _RESERVED)
     if path.is_dir():
         raise _invalid_target("folder", _FOLDER)
     if not path.parent.is_dir():

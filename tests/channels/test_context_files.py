@@ -1070,6 +1070,19 @@ async def test_an_export_into_a_link_to_a_folder_is_refused(chat: Chat, tmp_path
 
 
 @pytest.mark.parametrize(
+    ("name", "reason"), [("chat.zip/", "folder"), (".creonow-1-2.tmp", "reserved_name")]
+)
+async def test_no_archive_is_written_at_a_name_that_is_lost_or_swept(
+    chat: Chat, tmp_path: Path, name: str, reason: str
+) -> None:
+    await chat.put("first")
+
+    refused = await chat.failure("context:files:export", path=f"{tmp_path}/{name}")
+
+    assert (refused.code, refused.details["reason"]) == ("INVALID_ARGUMENT", reason)
+
+
+@pytest.mark.parametrize(
     "name", ["a" * 300, "a\x1b[2J.zip", "a\n.zip", "con", "a.zip ", "...", "a" * 5000]
 )
 async def test_a_strange_name_for_an_archive_is_an_invalid_argument(
