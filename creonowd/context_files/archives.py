@@ -13,6 +13,7 @@ import io
 import os
 import stat
 import struct
+import sys
 import time
 import zlib
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
@@ -73,6 +74,7 @@ _NOT_PORTABLE = Wording(
     "path is not one that every system can have.", "path 并非所有系统都能使用的路径。"
 )
 _FOLDER = Wording("path is a folder; name the archive.", "path 是文件夹；请指定归档文件。")
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _RESERVED = Wording(
     "path has the name of a temporary file; choose another name.",
     "path 使用了临时文件的名称；请换一个名称。",
@@ -226,9 +228,21 @@ def _enter_folder(path: Path) -> Generator[tuple[int | None, Path]]:
 
     Whatever takes the folder's place meanwhile, nothing is written there.
     """
-    folder = SafeFolder(path.parent, partial(_invalid_target, "link", _LINK))
+    folder = SafeFolder(_folder_of(path), partial(_invalid_target, "link", _LINK))
     with disk_errors("the archive"), folder.enter("") as (within, place):
         yield within, place / path.name
+
+
+def _folder_of(path: Path) -> Path:
+    """Return the folder of an archive; a link that only root can exchange, such as `/tmp` of macOS, is followed."""
+    folder = path.parent
+    if sys.platform == "win32" or os.getuid() == 0:
+        return folder
+    with contextlib.suppress(OSError):
+        status, above = folder.lstat(), folder.parent.stat()
+        if stat.S_ISLNK(status.st_mode) and status.st_uid == above.st_uid == 0:
+            return folder if above.st_mode & _WRITABLE_BY_OTHERS else folder.resolve()
+    return folder
 
 
 def _check_replaceable(path: Path, within: int | None, max_bytes: int) -> None:

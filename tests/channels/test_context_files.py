@@ -1069,6 +1069,21 @@ async def test_an_export_into_a_link_to_a_folder_is_refused(chat: Chat, tmp_path
     assert list((tmp_path / "folder").iterdir()) == []
 
 
+@pytest.mark.skipif(os.name == "nt" or os.getuid() != 0, reason="only root makes such a link")
+async def test_an_archive_is_written_where_a_link_of_root_leads(
+    chat: Chat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `/tmp` of macOS is one."""
+    await chat.put("hello")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+
+    await chat.call("context:files:export", path=str(tmp_path / "link" / "chat.zip"))
+
+    assert (tmp_path / "folder" / "chat.zip").exists()
+
+
 @pytest.mark.parametrize(
     ("name", "reason"), [("chat.zip/", "folder"), (".creonow-1-2.tmp", "reserved_name")]
 )
