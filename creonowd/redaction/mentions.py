@@ -554,6 +554,8 @@ def _is_entered(candidate: MentionedValue) -> bool:
 
 def _is_in_list(candidate: MentionedValue) -> bool:
     """Return whether a value above the word ends a row of the list of which the word speaks."""
+    if _ID.match(candidate.value):
+        return False
     if candidate.level is Oddity.UNMISTAKABLE:
         return True
     text, start = candidate.passage.text, candidate.start

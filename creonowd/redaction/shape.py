@@ -131,6 +131,7 @@ STORY_WORDS = word_set(
 """Words of what an author notes about a story, and of no passphrase."""
 
 COMMON_VALUES = word_set(
+    "passwort kennwort contraseña senha palavra-passe wachtwoord lösenord adgangskode passord salasana hasło heslo jelszó şifre parolă пароль "
     "string str text varchar char bytes buffer boolean bool int integer float number any object array list "
     "dict map function class void null none nil undefined nan true false yes no on off ok na n/a tbd todo "
     "fixme required optional hidden visible invalid valid missing incorrect correct wrong right expired "
@@ -155,6 +156,13 @@ _COMMON_IN_PHRASES = word_set(
 """Common values that a phrase of several words may have too."""
 
 
+_TRANSLATED = re.compile(
+    r"(?:passwort|kennwort|mot de passe|contraseña|senha|palavra-passe|wachtwoord|lösenord|adgangskode|passord|salasana|hasło|heslo|jelszó|şifre|parolă|пароль)"
+    r"(?:[ ](?:vergessen|oublié|olvidada|esquecida|vergeten|ändern|bestätigen|wiederholen|anzeigen|zurücksetzen|confirmer|забыт))?[ ]?[?:]?\Z"
+    r"|(?=.{0,40}(?:password|passwort|kennwort|mot de passe|contraseña|senha|wachtwoord|пароль))[^\W\d_¿]?[^\d_?]{4,60}\?\Z",
+    re.IGNORECASE,
+)
+"""The word for a password with what buttons say of it, or a question about one."""
 BLANK_VALUES = word_set(
     "unset unchanged hidden none nothing unknown undisclosed shown masked omitted withheld forgotten same usual ditto "
     "erforderlich notwendig freiwillig pflichtfeld requis requise obligatoire facultatif facultative requerido requerida obligatorio obligatoria opcional "
@@ -329,7 +337,12 @@ def _kinds(value: str) -> tuple[bool, bool, bool]:
 
 
 def is_common_value(value: str) -> bool:
-    """Return whether a value is a word that forms and code have in the place of a password."""
+    """Return whether a value is a word that forms and code have in the place of a password.
+
+    In a file of translations it is the word for one, or a question: `Passwort vergessen?`.
+    """
+    if " " in value and _TRANSLATED.match(value):
+        return True
     return value.partition("(")[0].strip("()[]{}<>.,;:!?\"'`*").lower() in COMMON_VALUES or (
         value[:1] == "(" and value.strip("()[]{}<>.,;:!?\"'`*").lower() in COMMON_VALUES
     )
