@@ -74,6 +74,7 @@ _BEFORE_ADDRESS = frozenset(
     )
 )
 _LINE_OF_TOKEN = re.compile(rf"{WORD}{{8,}}(?:\.+{WORD}+)*")
+_ANY_LINE_OF_TOKEN = re.compile(r"[A-Za-z0-9_.-]{4,}")
 _CRYPT = r"[./A-Za-z0-9]"
 
 
@@ -161,6 +162,21 @@ def _each_line(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return [
         (start + line.start(), start + line.end()) for line in _LINE_OF_TOKEN.finditer(match[0])
     ]
+
+
+def _wrapped_token(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the lines of a token that is broken anywhere, up to the last that nobody could read."""
+    spans: list[MatchSpan] = []
+    points = 0
+    for line in _ANY_LINE_OF_TOKEN.finditer(match[0]):
+        piece = line[0].rstrip(".")
+        is_piece = not spans or is_random(max(piece.split("."), key=len), 12)
+        is_last = points > 1 and has_mixture(piece) and has_digit_and_letter(piece)
+        if points > 2 or not (is_piece or is_last):
+            break
+        points += piece.count(".") + (line[0] != piece and points + piece.count(".") < 2)
+        spans.append((match.start() + line.start(), match.start() + line.start() + len(piece)))
+    return spans if points == 2 and len(spans) > 1 else NOTHING
 
 
 def _base32(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -264,6 +280,13 @@ _FORMAT_RULES = (
         ("eyj",),
         rf"(?<!{WORD}[-_])eyJ{WORD}{{8,}}+\.(?:{_NEXT_LINE}(?=eyJ))?{WORD}{{8,}}+(?:(?:{_NEXT_LINE}{WORD}{{20,}}+){{0,40}}{_NEXT_LINE}\.{WORD}{{20,}}+|\.{_NEXT_LINE}{WORD}{{20,}}+|(?:\.{{1,2}}{WORD}++){{1,4}}|\.?)",
         _each_line,
+    ),
+    RedactionRule(
+        "json_web_token",
+        ("eyj",),
+        rf"(?<!{WORD}[-_])eyJ{WORD}{{8,512}}+(?:\.{WORD}{{0,512}}+){{0,2}}(?:{_NEXT_LINE}[A-Za-z0-9_.-]{{4,128}}+(?![^\s\"',;])){{1,12}}",
+        _wrapped_token,
+        swallows=False,
     ),
     RedactionRule(
         "private_key_pem",

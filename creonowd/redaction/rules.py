@@ -14,7 +14,7 @@ from functools import cache
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple, overload
 
-from creonowd.redaction.shape import is_random, is_shouted, is_stand_in, is_words
+from creonowd.redaction.shape import is_random, is_shouted, is_stand_in, is_wordlike, is_words
 from creonowd.text import well_formed
 from creonowd.threads import check_stopped, until_stopped
 
@@ -238,6 +238,7 @@ def short_key(match: "re.Match[str]") -> Sequence[MatchSpan]:
     body = match[1]
     digits = sum(map(str.isdigit, body))
     is_mixed = re.search("[a-z][A-Z].*[a-z]|[A-Z]{2}[a-z]", body) is not None
+    is_mixed = is_mixed or (len(body) > 9 and body.isalpha() and not is_wordlike(body))
     is_key = (digits >= 2 or is_mixed) and not is_words(body) and not is_stand_in(body)
     return (match.span(),) if is_key else NOTHING
 

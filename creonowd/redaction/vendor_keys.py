@@ -299,6 +299,28 @@ SERVICES = (
         short_key,
     ),
     RedactionRule(
+        "stripe_secret_key",
+        ("pk_test_", "pk_live_"),
+        rf"pk_(?:test|live)_({ALNUM}{{8,120}}+){END}",
+        short_key,
+    ),
+    RedactionRule(
+        "shopify_token",
+        ("shpat_", "shpca_", "shppa_", "shpss_"),
+        rf"shp(?:at|ca|pa|ss)_({ALNUM}{{8,64}}+){END}",
+        short_key,
+    ),
+    RedactionRule(
+        "digitalocean_token",
+        ("dop_v1_", "doo_v1_", "dor_v1_"),
+        rf"do[opr]_v1_({ALNUM}{{8,64}}+){END}",
+        short_key,
+    ),
+    RedactionRule("pypi_token", ("pypi-",), rf"pypi-({WORD}{{8,49}}+){END}", short_key),
+    RedactionRule(
+        "sendgrid_api_key", ("sg.",), rf"SG\.({WORD}{{8,64}}(?:\.{WORD}{{4,64}})?){END}", short_key
+    ),
+    RedactionRule(
         "stripe_webhook_secret", ("whsec_",), rf"whsec_({ALNUM}{{8,23}}+){END}", short_key
     ),
     token("stripe_webhook_secret", "whsec_", r"[A-Za-z0-9+/]{24,80}+={0,2}"),
