@@ -21,6 +21,7 @@ from creonowd.redaction.personal import home_rules, secret_rules
 from creonowd.redaction.rules import RedactionRule
 
 _LABEL_RULES = (
+    *entries.CHANGE_RULES,
     *labels.RULES,
     *labels.PAIR_RULES,
     *passwords.RULES,
@@ -34,6 +35,7 @@ RULES = (
     *vendor_keys.RULES,
     *recovery_phrases.RULES,
     *formats.RULES,
+    *entries.CHANGE_RULES,
     *labels.RULES,
     *commands.RULES,
     *labels.PAIR_RULES,

@@ -33,6 +33,7 @@ from creonowd.redaction.shape import (
     is_blank,
     is_blank_han,
     is_code,
+    is_common_value,
     is_latin,
     is_passphrase,
     is_plain_value,
@@ -576,6 +577,32 @@ def _quoted_change(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (match.span("old"), match.span("new")) if is_sure else NOTHING
 
 
+def _old_and_new(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take both of “old X, new Y” behind a label, if one of them cannot be a word."""
+    first, last = match.span("label_end")
+    if _OTHER_BETWEEN.search(match.string, first, last):
+        return NOTHING
+    spans: list[MatchSpan] = []
+    for group in ("old", "new"):
+        value = match[group].rstrip("\"'`.!?…)）。")
+        if len(value) < 3 or value.lower() in FUNCTION_WORDS or is_stand_in(value):
+            return NOTHING
+        spans.append((match.start(group), match.start(group) + len(value)))
+    values = [match.string[start:end] for start, end in spans]
+    is_odd = any(
+        (re.search("[0-9]", value) and re.search(r"[^\W\d_]", value))
+        or oddity(unaccented(value)) >= Oddity.ODD
+        for value in values
+    )
+    return spans if is_odd and not any(map(_is_said, values)) else NOTHING
+
+
+def _is_said(value: str) -> bool:
+    """Return whether a value is a date, a count or a word of a remark."""
+    is_number = value.isdigit() and len(value) < 4
+    return is_number or value.lower() in REMARK_WORDS or is_common_value(value) or is_blank(value)
+
+
 def _whole_phrase(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return NOTHING if is_blank(match[1]) or is_stand_in(match[1]) else (match.span(1),)
 
@@ -606,6 +633,22 @@ def _rule(names: Sequence[str], joint: str, *, bounded: bool = False) -> Redacti
     )
 
 
+_NAMES_OF_CHANGE = (
+    *(name for name in NAMES if name not in KEY_NAMES), "пароля", "паролем", "wpa", "pw",
+)  # fmt: skip
+_OLD = (
+    r"(?:(?<![\w-])(?:old|was|were|used to be|before|previously|formerly|until now|vorher|früher|bisher|alt|altes|war|ancien(?:ne)?|avant|était|antes|era|anterior|vieja?|viejo|prima|vecchi[ao]|velha|oud|oude|eerst|был[аои]?|раньше|старый|прежний|stare|było)[ ]?[:：=]?[ ]"
+    r"|[旧舊][的是：: ]{0,3}|原来?[是：: ]{1,3}|以前[はの是：: ]{1,3}|之前[是：: ]{1,3}|(?:이전|예전|기존)(?:은|는|에는|엔)?[:： ]{1,3})"
+)
+_NEW = (
+    r"(?:(?:and |but |und |et |y |e |en |и |а |i )?(?:is |it is |it['’]s |ist |est |es |è |é )?(?:new|now|jetzt|nun|neu|neues|ab jetzt|nouveau|nouvelle|maintenant|ahora|nueva|nuevo|ora|adesso|nuova|nuovo|agora|nova|novo|nu|nieuw|nieuwe|nowe|teraz|стал[аои]?|теперь|сейчас|новый)(?: is| ist| est| es)?[ ]?[:：=]?[ ]"
+    r"|新[的是：: ]{0,3}|[现現]在[是：: ]{0,3}|今は[ ]?|[现現]改[成为][ ]?|改成[ ]?|(?:현재|지금|새로운|새)(?:은|는)?[:： ]{1,3})"
+)
+_OTHER_BETWEEN = re.compile(
+    r"[.。!！?？](?:\s|\Z)|\b(?:polic\w+|length|manager|hint|reset|rules?|error|field|version)\b|长度|規則|规则",
+    re.IGNORECASE,
+)
+_ONE_OF_TWO = r"(?:[^\s,;:，、；：。\"'`“”„«»「」]{3,48})"
 _OPENING, _CLOSING = "[„“‘«‹「『\"'`]", "[“”‘’»›」』\"'`]"
 _NEW_ONES = (
     "the new one", "the old one", "new one is", "das neue", "das alte", "le nouveau", "la nouvelle", "l'ancien", "el nuevo", "la nueva", "la anterior", "il nuovo", "la nuova", "o novo", "a nova", "het nieuwe",
@@ -652,3 +695,17 @@ RULES = (
         bounded=False,
     ),
 )
+
+CHANGE_RULES = (
+    RedactionRule(
+        "labelled_password",
+        _NAMES_OF_CHANGE,
+        rf"(?iu:{'|'.join(sorted(map(re.escape, _NAMES_OF_CHANGE), key=len, reverse=True))})(?![A-Za-z])(?P<label_end>[^\n]{{0,48}}?)(?iu:{_OLD})[\"'`“„«「]?(?P<old>{_ONE_OF_TWO})[\"'`”“»」]?"
+        rf"[ ]?(?:[,;，、；/|.。]|→|->|[–—-](?=[ ])|(?=[ ]))[ ]?(?iu:{_NEW})[\"'`“„«「]?(?P<new>{_ONE_OF_TWO})",
+        _old_and_new,
+        bounded=False,
+        swallows=False,
+        names=True,
+    ),
+)
+"""Both values of a change, looked for before a rule takes the first alone."""

@@ -669,7 +669,38 @@ def _is_typed_in(value: str) -> bool:
     return other.isdisjoint(words) and not is_stand_in(value)
 
 
+_LOCKED = (
+    "비밀번호가", "비번이", "암호가", "패스워드가", "パスワードが", "パスワードがかか", "パスがかか", "パスワード付き", "パスワード保護", "有密码", "有密碼", "设了密码", "設了密碼", "加了密码", "加了密碼", "带密码", "需要密码", "需要密碼",
+    "has a password", "needs a password", "asks for a password", "asks for the password", "wants a password", "password protected", "password-protected", "passwortgeschützt", "verlangt ein passwort",
+    "demande un mot de passe", "pide una contraseña", "спрашивает пароль", "просит пароль",
+)  # fmt: skip
+_ENTERED_NEXT = re.compile(
+    r"[^\n.。!?！？，,;；]{0,24}[.。!！，,;；]\s?(?P<verb>(?:请|請)?(?:输入|輸入|填写?|打)[ ]?|(?:[Jj]ust |[Pp]lease )?(?:[Tt]ype|[Ee]nter|[Uu]se|[Pp]ut in)(?: in)? |(?:[Gg]ib|[Tt]ippe|[Tt]apez|[Tt]ape|[Ee]scribe|[Tt]eclea|[Вв]ведите|[Вв]веди|[Нн]абери) |)"
+    r"[\"'`“„«「『]?(?P<value>[!-~]{4,48}+)[\"'`”“»」』]?(?P<tail>[ ]?(?:(?:을|를|라고|이라고|하고)?[ ]?(?:입력|치면|치세요|넣으|누르)|[をと](?:入力|入れ|打)|(?:即可|就能|就可以|便可))|(?=[\s，。；！]|\Z))"
+)
+
+
+def _entered_next(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take what the next sentence says is to be typed in where a password is asked for."""
+    entered = _ENTERED_NEXT.match(match.string, match.end())
+    if entered is None or not (entered["verb"] or entered["tail"].strip()):
+        return NOTHING
+    value = entered["value"].rstrip(".,;\"'`")
+    start = entered.start("value")
+    is_sure = has_digit_and_letter(value) or has_sign(value) or oddity(value) >= Oddity.ODD
+    is_sure = is_sure or (value.isdigit() and bool(entered["tail"].strip()))
+    return ((start, start + len(value)),) if is_sure and not is_stand_in(value) else NOTHING
+
+
 SPELLING_RULES = (
+    RedactionRule(
+        "mentioned_secret",
+        _LOCKED,
+        f"(?iu:{'|'.join(map(re.escape, _LOCKED))})",
+        _entered_next,
+        bounded=False,
+        swallows=False,
+    ),
     RedactionRule(
         "labelled_password",
         REMARKS,

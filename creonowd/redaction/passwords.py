@@ -954,13 +954,25 @@ def _beside_user(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 
 def _plain_beside_user(match: "re.Match[str]", group: int | str) -> Sequence[MatchSpan]:
-    value = trim_bare(match[group], in_query=False).rstrip("!?,;")
+    value = trim_bare(match[group].partition("`")[0], in_query=False).rstrip("!?,;")
     if not is_plain_value(value) or value[0] in "/\\" or len(value) < 3:
         return NOTHING
     named = match[0][0] == "/" and not is_common_value(value)
     is_sure = named or has_digit_and_letter(value) or (has_sign(value) and len(value) >= 6)
     start = match.start(group)
     return ((start, start + len(value)),) if is_sure else NOTHING
+
+
+def _stated_beside_user(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the value of `sign in as user, password value`, which may have a dot: `colophon.Bay`."""
+    found = _plain_beside_user(match, "value")
+    if found or match["name"] is None:
+        return found
+    value = match["value"].partition("`")[0].rstrip(".,;!?\"'”)")
+    is_joined = re.search(r"[A-Za-z][._-][A-Za-z]|[a-z][A-Z]", value) is not None
+    is_taken = is_joined and is_plain_value(value, code=False) and "(" not in value
+    start = match.start("value")
+    return ((start, start + len(value)),) if is_taken else NOTHING
 
 
 def _used_to_log_in(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -1210,9 +1222,9 @@ _PASSWORD_RULES = (
             "login use ",
             "login as ",
         ),
-        r"(?i)(?:log|sign)[a-z]{0,4}[ ]?in (?:with|as|using|use) (?:the )?[\w.@+-]{1,64}"
-        r"(?: / |/| and | with |, |: )(?:the )?(?:password )?[\"'“]?([!-~]{4,64}+)",
-        _beside_user,
+        r"(?i)(?:log|sign)[a-z]{0,4}[ ]?in (?:with|as|using|use) (?:the )?[\"'`“]?[\w.@+-]{1,64}[\"'`”]?"
+        r"(?: / |/| and | with |, |: |:)(?:the )?(?P<name>password )?[\"'`“]?(?P<value>[!-~]{4,64}+)",
+        _stated_beside_user,
     ),
     RedactionRule(
         "credential_pair",
