@@ -34,6 +34,7 @@ from creonowd.redaction.shape import (
     is_plain_value,
     is_random,
     is_reference,
+    is_remark_han,
     is_secret,
     is_stand_in,
     names_a_secret,
@@ -50,6 +51,7 @@ SHORTEST_KEY = 20
 MOST_EMPTY_ROWS = 64
 COST_OF_A_NAME = 8
 MOST_HEADERS = 256
+MOST_DEVICES = 32
 _SIGNS = "\t,;|│｜"
 _ACCOUNT = re.compile(
     r"(?:\A|[ \u3000])(?:user(?:name)?|login|account|e?-?mail|id|[账帐帳賬][号號户戶]|用户名?|アカウント|아이디|계정)[ \u3000]",
@@ -165,6 +167,35 @@ _VALUE_FIELD = re.compile(
     r"(?<![\w.-])[\"']?(?P<name>(?i:default(?:_?value)?|value|parametervalue|secretstring))[\"']?[ \t]{0,24}(?:=>|[:=])[ \t]{0,8}"
     r"(?:(?P<quote>[\"'])(?P<quoted>[^\"'\n]{3,128})(?P=quote)|(?P<bare>[^\s\"'{}\[\],;]{3,128})(?=[,;]?[ \t]*(?:[\r\n}#]|\Z)))"
 )
+_NO_MORE = re.compile(r"[ \t]*(?:\r?\n[ \t]*(?:\r?\n|\Z)|\Z)")
+_ABOUT_PHRASES = word_set(
+    "she he her his him they them it we i you your who whom nobody everyone anyone knows knew known told asked asks needed kept stored saved hidden written printed forgotten lost same see ask must should least characters whatever tells says said"
+    " words password passphrase phrase required optional chapter scene key is are was were be been will would can could"
+)
+"""Words of sentences about a passphrase, or of a story."""
+_SAID_BELOW = re.compile(
+    r"です|ます|した\Z|ない\Z|なし\Z|ください|密[码碼]|口令|合言葉|パス|第.{1,3}[章話回]|[她他你我]|彼|知道|忘|说|問|问|言|記|记|写|書"
+)
+_DEVICE_ROW = re.compile(
+    r"(?:\A|(?<=\n))[ \t]{0,8}(?:[-*+•][ ])?(?P<name>[^\W\d_](?u:[\w '’/()*.-]){1,27}?)[ ]?[:：][*_]{0,2}(?:[ \t]{1,8}|(?<=：))[`*_]{0,2}(?P<value>[^\s:：][^\n:：]{1,39}?)[ \t]*(?:\r?\n|\Z)"
+)
+_BLOCK_ENDS = re.compile(r"[ \t]*(?:\r?\n|\Z)")
+_DEVICE = re.compile(
+    r"\b(?:laptop|tablet|phone|desktop|computer|pc|mac(?:book)?|ipad|iphone|kindle|e-?mail|mail|router|wi-?fi|wlan|nas|blog|website|bank|printer|server|cloud|dropbox|netflix|amazon|google|apple|steam|github|zoom|handy|rechner|drucker|ordinateur|téléphone|tablette|portátil|móvil|ноутбук|планшет|телефон|почта|роутер)\b"
+    r"|电脑|手机|平板|邮箱|路由器?|网盘|笔记本|微信|打印机|スマホ|パソコン|タブレット|メール|노트북|휴대폰|태블릿|메일",
+    re.IGNORECASE,
+)
+_OF_POLICY = re.compile(
+    r"length|minimum|maximum|expir|rotat|reset|rule|note|hint|count|manager|polic|author|date|page|chapter|länge|长度|规则|备注|有效|作者",
+    re.IGNORECASE,
+)
+_CONTACT = re.compile(r"[+(]?[0-9][0-9 ()/-]{6,}\Z|(?:[a-z0-9-]+\.)+[a-z]{2,8}\Z", re.IGNORECASE)
+"""A telephone number or a host."""
+_REMARKS = word_set(
+    "needs need weak strong reused reuse broken sold gone given stolen old new old-fashioned okay fine still ready done later soon tomorrow today yesterday he she they it them we you i"
+    " is was are were has had schwach stark kaputt verkauft faible forte cassé débil roto сломан продан"
+)
+_ENDS_SENTENCE = re.compile(r"[.!?,;。！？，；]\Z")
 _NO_PHRASE_BELOW = FUNCTION_WORDS - word_set(
     "a an the of in on at by for from with and or to my your our"
 )
@@ -268,9 +299,74 @@ def _is_phrase_below(match: "re.Match[str]", strength: Strength) -> bool:
         return strength is Strength.PASSWORD
     if "phrase" not in match["name"].lower():
         return False
+    if _stands_below(match) and _is_wordy(words):
+        return True
     is_told = re.search("[0-9]", words[-1]) and not re.match("(?:1[5-9]|20)[0-9]{2}\\Z", words[-1])
     is_told = is_told and _NO_PHRASE_BELOW.isdisjoint(words)
     return bool(match["item"] or match["marks"] or is_told)
+
+
+def _stands_below(match: "re.Match[str]") -> bool:
+    """Return whether words stand alone below a label that begins its line, deeper than it."""
+    text = match.string
+    line = text.rfind("\n", 0, match.start()) + 1
+    row = text.rfind("\n", 0, match.start("phrase")) + 1
+    is_label = not text[line : match.start()].strip(" \t>*#_-•")
+    is_deeper = match.start("phrase") - row >= match.start() - line + 2
+    return is_label and is_deeper and _NO_MORE.match(text, match.end()) is not None
+
+
+def _is_wordy(words: Sequence[str]) -> bool:
+    """Return whether words may be a passphrase: they say nothing of one, nor of who knows it."""
+    return len(words) >= 4 and _ABOUT_PHRASES.isdisjoint(words) and not is_common_value(words[0])
+
+
+def _han_below(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take a line of Chinese or Japanese that stands alone below a label with a remark or a colon."""
+    text, start = match.string, match.start()
+    line = text.rfind("\n", max(0, start - LONGEST_HEAD), start) + 1
+    is_label = not re.search(r"[。！？，、「」“”|]", text[line:start]) and start - line <= 12
+    value = match["value"]
+    is_told = is_blank_han(value) or is_remark_han(value) or _SAID_BELOW.search(value) is not None
+    return (match.span("value"),) if is_label and not is_told else NOTHING
+
+
+def _devices(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the values of `device: value` below a title, if every line of the block is such a one."""
+    text, place = match.string, match.end()
+    line = text.rfind("\n", max(0, match.start() - LONGEST_HEAD), match.start()) + 1
+    if text[line : match.start()].strip(" \t>*#_-•=【[") or (
+        not line and match.start() > LONGEST_HEAD
+    ):
+        return NOTHING
+    rows: list[re.Match[str]] = []
+    while len(rows) <= MOST_DEVICES and (row := _DEVICE_ROW.match(text, place)):
+        rows.append(row)
+        place = row.end()
+    if not 2 <= len(rows) <= MOST_DEVICES or not _BLOCK_ENDS.match(text, place):
+        return NOTHING
+    names = [row["name"].strip(" *_").lower() for row in rows]
+    if not any(map(_DEVICE.search, names)) or any(map(_OF_POLICY.search, names)):
+        return NOTHING
+    values = [row["value"].rstrip(" \t*_`") for row in rows]
+    if any(len(value.split()) > 4 or _ENDS_SENTENCE.search(value) for value in values):
+        return NOTHING
+    return [
+        (row.start("value"), row.start("value") + len(value))
+        for row, value in zip(rows, values, strict=True)
+        if _is_of_device(value)
+    ]
+
+
+def _is_of_device(value: str) -> bool:
+    words = value.lower().split()
+    if len(value) < 3 or is_stand_in(value) or is_reference(value) or words[0] in _NO_PHRASE:
+        return False
+    if _CONTACT.match(value) or not _REMARKS.isdisjoint(words):
+        return False
+    if not is_latin(value):
+        return not (is_blank_han(value) or is_remark_han(value))
+    return not any(map(is_common_value, words)) and not any(map(is_blank, words))
 
 
 def _below_network(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -516,7 +612,8 @@ def _read_header(line: str) -> _Header | None:
         if found >= Strength.SECRET or names[column] in _KEYS_OR_CODES
     }
     if _ACCOUNT.search(f" {'  '.join(names)} "):
-        secret |= {at: Strength.PASSWORD for at in secret if names[at].lower() == "secret"}
+        named = ("secret", "pass")
+        secret |= {at: Strength.PASSWORD for at in secret if names[at].lower() in named}
     return _Header(delimiter, names, secret) if secret else None
 
 
@@ -769,6 +866,53 @@ RULES = (
         rf"(?iu:{'|'.join(map(re.escape, _BESIDE_USERS))})(?P<rest>[^\n:：]{{0,60}})[:：]?[ \t]*\r?\n(?:[ \t]*\r?\n)?(?:(?:```|~~~)[a-z]{{0,8}}[ \t]*\r?\n)?"
         r"[ \t>]{0,8}(?:[-*+•][ ]{1,3}|[0-9][.)][ ])?(?P<user>[^\s:：]{2,64})[ \t]*\r?\n[ \t>]{0,8}(?:[-*+•][ ]{1,3}|[0-9][.)][ ])?(?P<value>[!-~\u00c0-\u024f]{5,64}+)[ \t]*(?=[\r\n]|\Z)",
         _below_user,
+        bounded=False,
+        swallows=False,
+        names=True,
+    ),
+    RedactionRule(
+        "secret_below_label",
+        (
+            "合言葉",
+            "パスワード",
+            "パスフレーズ",
+            "暗号",
+            "密码",
+            "密碼",
+            "口令",
+            "暗号",
+            "비밀번호",
+            "암호",
+        ),
+        r"(?:合言葉|パスワード|パスフレーズ|暗号|密[码碼]|口令|비밀번호|암호)(?:[（(][^（）()\n]{1,30}[）)][:：]?|[:：])[ \t]*\r?\n(?:[ \t]*\r?\n)?[ \t\u3000]{0,8}"
+        r"(?P<value>[\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3]{5,16}(?:[ \u3000][\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3]{1,12}){0,4})[ \t]*(?=\r?\n[ \t]*(?:\r?\n|\Z)|\Z)",
+        _han_below,
+        bounded=False,
+        swallows=False,
+        names=True,
+    ),
+    RedactionRule(
+        "secret_below_label",
+        _with_endings(
+            (
+                "passwords",
+                "passwörter",
+                "kennwörter",
+                "mots de passe",
+                "contraseñas",
+                "senhas",
+                "wachtwoorden",
+                "hasła",
+                "пароли",
+                "密码",
+                "密碼",
+                "パスワード",
+                "비밀번호",
+            ),
+            ("\n", "\r", ":\n", ":\r", "：\n", "：\r", "**", "】", " =", "]"),
+        ),
+        r"(?iu:passwords|passwörter|kennwörter|mots de passe|contraseñas|senhas|wachtwoorden|hasła|пароли|密[码碼]|パスワード|비밀번호)[*_ =】\]]{0,6}[:：]?[ \t]*\r?\n(?:[-=]{3,40}[ \t]*\r?\n)?(?:[ \t]*\r?\n)?",
+        _devices,
         bounded=False,
         swallows=False,
         names=True,
