@@ -337,8 +337,8 @@ class RegisterContextFile(NewContextFile):
 
     recipe: dict[str, Any]
     """How it is made, by `type`: `host` (the daemon calls `context:files:materialise` back and
-    hands the recipe over), `json` (`value` is the content) or `file` (`path` is a file of the
-    project)."""
+    hands the recipe over), `json` (`value` is the content) or `file` (`path` is a text of the
+    project that is neither hidden nor ignored; a page gets documents alone)."""
 
 
 class ContextFileRegistered(Result):

@@ -23,7 +23,7 @@ from anyio import CapacityLimiter, to_thread
 from creonowd.clock import Clock
 from creonowd.context_files import record_store, records, slices
 from creonowd.context_files.folder import AbsentError, ConversationFolder, no_such_file
-from creonowd.context_files.lazy_files import Materialiser, Recipes
+from creonowd.context_files.lazy_files import Materialiser, Recipes, check_reader
 from creonowd.context_files.records import (
     MAX_HINT_LENGTH,
     ContextRef,
@@ -242,12 +242,14 @@ class ContextFiles:
 
         def open_and_work(stop: StopSignal) -> T:
             with folder.open_file(request.id) as (record, file):
+                check_reader(record, request.peer)
                 return work(record, file, stop)
 
         for _ in range(_MAX_ATTEMPTS):
             try:
                 return await in_thread(open_and_work, self._readers)
             except AbsentError as absent:
+                check_reader(absent.record, request.peer)
                 await self._materialiser.make(folder, absent.record, request.peer)
         raise DaemonError(
             ErrorCode.CONFLICT, "The file was cleaned as soon as it was made; try again."

@@ -31,6 +31,7 @@ from creonowd.workspace.projects import Projects
 
 MAX_RECIPE_BYTES = 64 * 1024
 MATERIALISE = "context:files:materialise"
+FILE = "file"
 
 NextChunk = Callable[[], Coroutine[Any, Any, bytes | None]]
 
@@ -160,6 +161,20 @@ class Materialiser:
             del self._hosts[conversation_id]
 
 
+def check_reader(record: Record, reader: Peer | None) -> None:
+    """Fail with NOT_FOUND if a page reads the copy of a file that is no document of the project."""
+    if reader is not None and not is_readable(record, reader.role):
+        raise _no_such_file()
+
+
+def is_readable(record: Record, role: Role | None) -> bool:
+    """Return whether clients of a role may read what a recipe makes: a page copies documents alone."""
+    recipe = record.recipe or {}
+    if role is not Role.RENDERER or recipe.get("type") != FILE:
+        return True
+    return isinstance(path := recipe.get("path"), str) and is_document(path)
+
+
 class Materialise(Params):
     """Make a registered file: answer its bytes from `offset` on, as many as are convenient."""
 
@@ -224,7 +239,7 @@ def built_in_recipes(projects: Projects, is_excluded: IsExcluded = is_hidden) ->
     recipes = Recipes()
     recipes.add("host", HostRecipe, _from_hosts)
     recipes.add("json", JsonRecipe, _from_value)
-    recipes.add("file", FileRecipe, _copier(projects, is_excluded))
+    recipes.add(FILE, FileRecipe, _copier(projects, is_excluded))
     return recipes
 
 
@@ -294,13 +309,12 @@ def _copier(projects: Projects, is_excluded: IsExcluded) -> Producer:
         async def next_chunk() -> bytes | None:
             nonlocal offset, first
             project = await projects.find(context.record.project_id)
-            role = context.record.registered_by
-            if role is Role.RENDERER and not is_document(recipe.path):
+            if not is_readable(context.record, context.record.registered_by):
                 raise _no_such_file()
             if await to_thread.run_sync(is_excluded, project.root, recipe.path):
                 raise _no_such_file()
             status, data = await to_thread.run_sync(_read_chunk, project.root, recipe.path, offset)
-            if role is Role.RENDERER and b"\0" in data:
+            if b"\0" in data:
                 raise _no_such_file()
             first = first or status
             if (first.st_dev, first.st_ino) != (status.st_dev, status.st_ino):

@@ -26,7 +26,7 @@ from creonowd.storage.safe_folder import (
     problem_with_name,
 )
 from creonowd.threads import until_stopped
-from creonowd.workspace.creonow_tree import is_document, is_relevant_folder
+from creonowd.workspace.creonow_tree import is_document, is_hidden_name, is_relevant_folder
 
 LARGEST = 16 * 1024 * 1024
 IGNORE_FILES = (".gitignore", ".ignore")
@@ -114,9 +114,9 @@ def find_documents(root: Path, is_stopped: Callable[[], bool] = lambda: False) -
 
 
 def is_excluded(root: Path, path: str) -> bool:
-    """Return whether the path of an open document is hidden or ignored."""
+    """Return whether the path of an open document is hidden, foreign or ignored."""
     names = path.split("/")
-    if any(name.startswith(".") for name in names):
+    if any(map(is_hidden_name, names)):
         return True
     rules, files = IgnoreRules(), _IgnoreFiles(root)
     for depth, name in enumerate(names):

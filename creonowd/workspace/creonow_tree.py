@@ -426,6 +426,11 @@ def is_document(path: str) -> bool:
     )
 
 
+def is_hidden_name(name: str) -> bool:
+    """Return whether nothing of this name, or below it, is the author's: a hidden one or a foreign folder."""
+    return name.startswith(".") or name in _FOREIGN_FOLDERS
+
+
 def is_outline(path: str, text: str) -> bool:
     """Return whether a file is the outline of its project.
 
@@ -578,7 +583,7 @@ def _layers_of_file(path: str) -> tuple[Layer, ...]:
 
 
 def _is_visible(name: str) -> bool:
-    return not name.startswith(".") and name not in _FOREIGN_FOLDERS and not problem_with_name(name)
+    return not is_hidden_name(name) and not problem_with_name(name)
 
 
 def _is_leftover(name: str) -> bool:

@@ -29,7 +29,7 @@ from creonowd.rpc.connection import Peer
 from creonowd.storage.safe_folder import LinkedFolder, problem_with
 from creonowd.storage.unchanged_files import FileCache
 from creonowd.text import decode_text, well_formed
-from creonowd.workspace.creonow_tree import is_document
+from creonowd.workspace.creonow_tree import is_document, is_hidden_name
 from creonowd.workspace.projects import Project
 
 PIECE = 4096
@@ -267,7 +267,7 @@ IsExcluded = Callable[[Path, str], bool]
 
 def is_hidden(_root: Path, path: str) -> bool:
     """Return whether a path is hidden; ignore files are not considered."""
-    return any(name.startswith(".") for name in path.split("/"))
+    return any(map(is_hidden_name, path.split("/")))
 
 
 class OpenDocument(Model):

@@ -3255,7 +3255,7 @@ export interface RegisterContextFile {
   key?: string | null;
   /** Where it came from; decides the file's folder and name, and must go with `kind`. */
   origin?: Origin | null;
-  /** How it is made, by `type`: `host` (the daemon calls `context:files:materialise` back and hands the recipe over), `json` (`value` is the content) or `file` (`path` is a file of the project). */
+  /** How it is made, by `type`: `host` (the daemon calls `context:files:materialise` back and hands the recipe over), `json` (`value` is the content) or `file` (`path` is a text of the project that is neither hidden nor ignored; a page gets documents alone). */
   recipe: Record<string, unknown>;
 }
 

@@ -277,6 +277,54 @@ async def test_a_binary_with_the_name_of_a_document_is_read_through_no_channel(
     assert read.code == "NOT_FOUND"
 
 
+@pytest.mark.parametrize(
+    "path", ["photo.md", "raw.log", "node_modules/a.md", "private/diary.md", "private/a.log", ".a"]
+)
+async def test_an_owner_copies_nothing_that_is_binary_foreign_or_ignored(
+    client: Client, server: Server, tmp_path: Path, path: str
+) -> None:
+    (tmp_path / ".gitignore").write_text("private/\n", encoding="utf-8")
+    file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    is_binary = path in {"photo.md", "raw.log"}
+    file.write_bytes(b"nobody may read this" + bytes(is_binary))
+    project = (await client.call("project:create", {"rootPath": str(tmp_path)}))["projectId"]
+    conversation = {"projectId": project, "conversationId": "c"}
+    recipe = {"kind": "artifact", "hint": "h", "recipe": {"type": "file", "path": path}}
+    ref = (await client.call("context:files:register", conversation | recipe))["ref"]
+
+    read = await client.failure("context.read", conversation | {"id": ref["id"]})
+    async with in_memory(server, role=Role.RENDERER) as page:
+        seen = await page.failure("context.read", conversation | {"id": ref["id"]})
+
+    assert (read.code, seen.code) == ("NOT_FOUND", "NOT_FOUND")
+
+
+@pytest.mark.parametrize("path", ["build.log", "data.json", "chapters/plot.py"])
+async def test_a_page_reads_no_copy_of_what_is_no_document(
+    client: Client, server: Server, tmp_path: Path, path: str
+) -> None:
+    file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("only owners may read this", encoding="utf-8")
+    project = (await client.call("project:create", {"rootPath": str(tmp_path)}))["projectId"]
+    conversation = {"projectId": project, "conversationId": "c"}
+    recipe = {"kind": "artifact", "hint": "h", "recipe": {"type": "file", "path": path}}
+    ref = (await client.call("context:files:register", conversation | recipe))["ref"]
+    place = conversation | {"id": ref["id"]}
+    looks = {"context.read": {}, "context.tail": {}, "context.grep": {"pattern": "only"}}
+
+    async with in_memory(server, role=Role.RENDERER) as page:
+        before = [await page.failure(look, place | more) for look, more in looks.items()]
+        stats = await client.call("context:files:stats", conversation)
+        read = await client.call("context.read", place)
+        after = [await page.failure(look, place | more) for look, more in looks.items()]
+
+    assert {error.code for error in (*before, *after)} == {"NOT_FOUND"}
+    assert stats["lazyMade"]["files"] == 0
+    assert read["content"] == "only owners may read this"
+
+
 async def test_a_secret_in_a_name_is_not_listed_and_the_document_is_still_found(
     client: Client, project: str, tmp_path: Path
 ) -> None:

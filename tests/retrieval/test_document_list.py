@@ -112,6 +112,8 @@ def test_a_line_of_many_stars_takes_no_time():
         (".creonow/rules/style.md", True),
         ("notes/.hidden/a.md", True),
         ("../outside.md", True),
+        ("node_modules/x/README.md", True),
+        ("notes/__pycache__/a.md", True),
         ("drafts/01.md", True),
         ("drafts/deep/01.md", True),
         ("b/secret.md", True),
