@@ -305,6 +305,9 @@ def _check_programs(user_data: Path) -> Iterator[Finding]:
 
 
 def _check_user_data(user_data: Path) -> Iterator[Finding]:
+    if (problem := endpoint.rights_problem(user_data)) is not None:
+        yield Finding(part="user data", state=BAD, found=problem)
+        return
     existing = next(place for place in (user_data, *user_data.parents) if place.exists())
     if existing.is_dir() and _is_readable(existing) and _has_access(existing, os.W_OK):
         state = Wording("{} (will be made at the first start)", "{}（首次启动时创建）")
@@ -394,6 +397,9 @@ async def _ai_findings(backends: Backends, budget: Budget) -> list[Finding]:
 
 
 def _check_daemon(user_data: Path) -> Iterator[Finding]:
+    if endpoint.rights_problem(user_data) is not None:
+        # Whoever connects closes the folder, or is refused.
+        return
     if not endpoint.is_running(user_data):
         stale = (user_data / endpoint.RUN / endpoint.FILE).exists()
         found = Wording("not running", "未运行")

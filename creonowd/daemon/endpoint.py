@@ -1,5 +1,6 @@
 """`<userData>/run/`: where the running daemon can be reached, and the lock that it holds."""
 
+import contextlib
 import hashlib
 import os
 import shlex
@@ -84,26 +85,25 @@ def close_to_others(user_data: Path) -> None:
 
     IO_ERROR with the remedy if that fails, or if the folder holds what is not ours.
     """
-    if os.name == "nt" or not stat.S_IMODE(user_data.stat().st_mode) & _OTHERS:
+    if (problem := rights_problem(user_data)) is None:
         return
-    if (foreign := _foreign_file(user_data)) is not None:
-        raise DaemonError(
-            ErrorCode.IO_ERROR,
-            _HOLDS_FOREIGN_FILES.format(user_data, foreign, shlex.quote(str(user_data))),
-            reason="open_to_others",
-        )
-    is_closed = _is_ours(user_data)
-    if is_closed:
-        try:
+    if _foreign_file(user_data) is None and _is_ours(user_data):
+        with contextlib.suppress(OSError):
             user_data.chmod(0o700)
-        except OSError:
-            is_closed = False
-    if not is_closed:
-        raise DaemonError(
-            ErrorCode.IO_ERROR,
-            _OPEN_TO_OTHERS.format(user_data, shlex.quote(str(user_data))),
-            reason="open_to_others",
-        )
+            return
+    raise DaemonError(ErrorCode.IO_ERROR, problem, reason="open_to_others")
+
+
+def rights_problem(user_data: Path) -> Wording | None:
+    """Return how others may open a user-data folder, and the remedy; None if they may not."""
+    if os.name == "nt" or not user_data.is_dir():
+        return None
+    if not stat.S_IMODE(user_data.stat().st_mode) & _OTHERS:
+        return None
+    command = shlex.quote(str(user_data))
+    if (foreign := _foreign_file(user_data)) is not None:
+        return _HOLDS_FOREIGN_FILES.format(user_data, foreign, command)
+    return _OPEN_TO_OTHERS.format(user_data, command)
 
 
 def _is_ours(user_data: Path) -> bool:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import stat
 from hashlib import sha256
 from pathlib import Path
 
@@ -196,6 +197,47 @@ def test_doctor_reports_user_data_that_it_may_not_read(
     (finding,) = (f for f in report["findings"] if f["part"] == "user data")
     assert (failed, finding["state"]) == (1, "bad")
     assert "cannot be read" in finding["found"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="rights are not modes on Windows")
+@pytest.mark.parametrize(("mode", "is_chinese"), [(0o777, False), (0o750, False), (0o755, True)])
+async def test_doctor_reports_user_data_that_lies_open_and_leaves_it_so(
+    tmp_path: Path, mode: int, *, is_chinese: bool
+) -> None:
+    language = "zh_CN.UTF-8" if is_chinese else "C"
+    async with run_daemon(tmp_path):
+        tmp_path.chmod(mode)
+        ran = creonowd_process(tmp_path, "doctor", "--json", LC_ALL=language)
+        left = stat.S_IMODE(tmp_path.stat().st_mode)
+
+    (finding,) = (f for f in json.loads(ran.stdout)["findings"] if f["part"] == "user data")
+    assert (ran.returncode, finding["state"], left) == (1, "bad", mode)
+    assert f"chmod 700 {tmp_path}" in finding["found"]
+    assert ("开放" in finding["found"]) is is_chinese
+
+
+@pytest.mark.skipif(
+    os.name == "nt" or os.geteuid() != 0, reason="only root can leave files to others"
+)
+def test_doctor_names_what_another_user_left_in_user_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has looked before: what it is made of may lie where only root can read."""
+    main(["doctor", "--json", "--user-data", str(tmp_path)])
+    with without_privileges() as place:
+        os.seteuid(0)
+        (place / "left").touch()
+        os.chown(place / "left", 1234, 1234)
+        os.seteuid(place.stat().st_uid)
+        place.chmod(0o750)
+        capsys.readouterr()
+        failed = main(["doctor", "--json", "--user-data", str(place)])
+        mode = stat.S_IMODE(place.stat().st_mode)
+
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    (finding,) = (f for f in findings if f["part"] == "user data")
+    assert (failed, finding["state"], mode) == (1, "bad", 0o750)
+    assert f"{place / 'left'} belongs to another user" in finding["found"]
 
 
 def test_doctor_names_what_is_unclear_about_the_order_of_the_story(tmp_path: Path) -> None:
