@@ -18,6 +18,7 @@ from creonowd.model import Model, Params, Result
 from creonowd.providers.configured import Readiness, public_url
 from creonowd.providers.local_server import ServerKind, ServerReport
 from creonowd.providers.provider import AI_ERRORS, Call, Purpose
+from creonowd.redaction import Redactor
 from creonowd.rpc.channel import Channel, Deadline, Notification, Role
 from creonowd.settings import Backend, BackendName
 from creonowd.workspace.documents import DocumentId
@@ -296,7 +297,8 @@ def cancel_run(session: Session, params: CancelRun) -> CancelledRun:
     """Stop a run at once, the call to the provider included."""
     owner = session.peer.role is Role.OWNER
     canceled = session.in_flight.cancel(params.run_id, session.peer.id, any_run=owner)
-    return CancelledRun(run_id=params.run_id, canceled=canceled)
+    shown = session.redactor.hide_secrets(params.run_id)
+    return CancelledRun(run_id=shown, canceled=canceled)
 
 
 async def get_config(session: Session, params: GetConfig) -> AiConfig:
@@ -308,14 +310,16 @@ async def get_config(session: Session, params: GetConfig) -> AiConfig:
     mode = session.settings.ai_judge
     return AiConfig(
         backend=name,
-        backends=[_backend_info(one, spec) for one, spec in session.ai.all().items()],
+        backends=[
+            _backend_info(one, spec, session.redactor) for one, spec in session.ai.all().items()
+        ],
         context_window_tokens=fitted.profile.context_window_tokens,
         total_budget_tokens=fitted.profile.total_budget_tokens,
         output_reserve_tokens=fitted.profile.output_reserve_tokens,
         warnings=fitted.shown.warnings,
         notices=fitted.shown.notices,
         provider=backend.provider,
-        model=fitted.model,
+        model=session.redactor.hide_secrets(fitted.model),
         ready=readiness.ready,
         judge=mode,
         judged_by=_judges(mode, readiness),
@@ -367,11 +371,11 @@ def _server_info(report: ServerReport) -> ServerInfo:
     )
 
 
-def _backend_info(name: str, backend: Backend) -> BackendInfo:
+def _backend_info(name: str, backend: Backend, redactor: Redactor) -> BackendInfo:
     return BackendInfo(
         name=name,
         provider=backend.provider,
-        model=backend.model,
+        model=redactor.hide_secrets(backend.model),
         base_url=public_url(backend.base_url) or UNSET,
         key_variable=backend.key_variable or UNSET,
     )
@@ -407,7 +411,7 @@ async def probe_config(session: Session, params: ProbeConfig) -> ProbeResult:
     return ProbeResult(
         backend=name,
         provider=backend.provider,
-        model=fitted.model,
+        model=session.redactor.hide_secrets(fitted.model),
         context_window_tokens=fitted.profile.context_window_tokens,
         total_budget_tokens=fitted.profile.total_budget_tokens,
         output_reserve_tokens=fitted.profile.output_reserve_tokens,
@@ -482,13 +486,13 @@ def _run_info(session: Session, found: DocumentRun) -> RunInfo:
     run, summary = found.run, found.run.summary
     brief = summary if isinstance(summary, RunSummary) else RunSummary(excerpt=summary)
     return RunInfo(
-        run_id=run.run_id,
+        run_id=session.redactor.hide_secrets(run.run_id),
         document_id=session.redactor.redact_name(found.document_id),
         skill_id=run.skill_id or None,
         status=run.status,
         at_ms=run.at_ms,
         provider=run.provider,
-        model=run.model,
+        model=session.redactor.hide_secrets(run.model),
         prompt_hash=run.prompt_hash,
         stable_prefix_hash=run.stable_prefix_hash,
         token_count=run.token_count,
@@ -593,7 +597,10 @@ async def get_usage(session: Session, params: GetUsage) -> UsageReport:
     groups = group(records, keys[params.group_by], prices)
     return UsageReport(
         group_by=params.group_by,
-        groups=[UsageGroup(key=key, **structs.asdict(sums)) for key, sums in groups],
+        groups=[
+            UsageGroup(key=session.redactor.hide_secrets(key), **structs.asdict(sums))
+            for key, sums in groups
+        ],
         total=add_up(records, prices),
         lost_to=[
             LostToChange(source_ref=ref, calls=s.calls, tokens=s.lost_tokens, cost=s.lost)

@@ -9,7 +9,7 @@ from creonowd.engine.services import Session
 from creonowd.errors import ErrorCode, Language
 from creonowd.logs import log_redaction
 from creonowd.model import Model, Params, Result
-from creonowd.redaction import RedactionEvidence
+from creonowd.redaction import PLACEHOLDER, RedactionEvidence
 from creonowd.rpc.channel import Channel
 from creonowd.threads import call_in_thread
 from creonowd.workspace.chats import (
@@ -21,6 +21,7 @@ from creonowd.workspace.chats import (
     with_texts,
 )
 from creonowd.workspace.creonow_tree import Problem
+from creonowd.workspace.projects import Project
 
 _MESSAGE = {
     "type": "object",
@@ -158,14 +159,15 @@ async def list_conversations(session: Session, params: ListConversations) -> Con
 async def read_conversation(session: Session, params: ReadConversation) -> ConversationRead:
     """Read a conversation, redacted."""
     project = await session.projects.find(params.project_id)
-    document = await session.chats.read(project, params.conversation_id)
+    chat_id = await _real_id(session, project, params.conversation_id)
+    document = await session.chats.read(project, chat_id)
     kept = {key: document[key] for key in ("documentId",) if key in document}
-    path = path_of(params.conversation_id)
+    path = path_of(chat_id)
     texts = [(path, text) for text in texts_of(document)]
     clean, evidence = await call_in_thread(session.redactor.redact_texts, texts)
     log_redaction(project.project_id, evidence)
     conversation = cast("ChatDocument", with_texts(document, clean))
-    conversation |= kept | {"id": params.conversation_id}
+    conversation |= kept | {"id": session.redactor.hide_secrets(chat_id)}
     conversation.pop("version", None)
     return ConversationRead(conversation=conversation, redaction_evidence=evidence or UNSET)
 
@@ -181,9 +183,20 @@ async def save_conversation(session: Session, params: SaveConversation) -> Saved
 async def update_analysis(session: Session, params: UpdateAnalysis) -> UpdatedAnalysis:
     """Store the analysis of a conversation."""
     project = await session.projects.find(params.project_id)
-    entry = await session.chats.analyse(project, params.conversation_id, params.analysis)
+    chat_id = await _real_id(session, project, params.conversation_id)
+    entry = await session.chats.analyse(project, chat_id, params.analysis)
     (index,), evidence = await _redact_summaries(session, project.project_id, [entry])
     return UpdatedAnalysis(updated=True, index=index, redaction_evidence=evidence)
+
+
+async def _real_id(session: Session, project: Project, listed: str) -> str:
+    """Return the id of a conversation that is listed without its secret, if it is the only one."""
+    if PLACEHOLDER not in listed:
+        return listed
+    listing = await session.chats.list(project)
+    ids = [one.entry.id for one in listing.items]
+    found = [one for one in ids if session.redactor.hide_secrets(one) == listed]
+    return found[0] if len(found) == 1 else listed
 
 
 async def _redact_summaries(
@@ -193,7 +206,11 @@ async def _redact_summaries(
     clean, evidence = await call_in_thread(session.redactor.redact_texts, texts)
     log_redaction(project_id, evidence)
     pairs = zip(entries, clean, strict=True)
-    redacted_entries = [msgspec.structs.replace(entry, summary=summary) for entry, summary in pairs]
+    hide = session.redactor.hide_secrets
+    redacted_entries = [
+        msgspec.structs.replace(entry, id=hide(entry.id), summary=summary)
+        for entry, summary in pairs
+    ]
     return redacted_entries, evidence or UNSET
 
 

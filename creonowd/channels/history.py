@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
 
 from creonowd.channels.context_files import FILE_ERRORS
 from creonowd.context.fragment import Notice, show
@@ -20,12 +21,13 @@ from creonowd.history.histories import (
     ToolResult,
     append_messages,
     keep_result,
+    redact_call_id,
 )
 from creonowd.history.rounds import LONGEST_ID, Message, Speaker, ToolCall
 from creonowd.history.tool_result import Form, line_limits
 from creonowd.model import Model, Params
 from creonowd.model import Result as Reply
-from creonowd.redaction import RedactionEvidence
+from creonowd.redaction import RedactionEvidence, Redactor
 from creonowd.rpc.channel import Channel
 
 MOST_MESSAGES = 1000
@@ -218,7 +220,9 @@ async def append_history(session: Session, params: AppendHistory) -> HistoryAppe
     project = await session.projects.find(params.project_id)
     key = ConversationKey(params.project_id, params.conversation_id)
     await session.files.run(session.files.store.find_or_create, *key)
-    messages = [_message(new, number) for number, new in enumerate(params.messages)]
+    messages = [
+        _message(new, number, session.redactor) for number, new in enumerate(params.messages)
+    ]
     contents = [new.content for new in params.messages]
     intake = _intake(session, str(project.root))
     history, kept = await append_messages(session.histories, intake, key, messages, contents)
@@ -263,8 +267,12 @@ async def clear_history(session: Session, params: ClearHistory) -> HistoryCleare
     return HistoryCleared(cleared=True, rounds=rounds)
 
 
-def _message(new: NewMessage, number: int) -> Message:
-    """Read a message; the content of a tool's result is read later."""
+def _message(new: NewMessage, number: int, redactor: Redactor) -> Message:
+    """Read a message; the content of a tool's result is read later.
+
+    The ids of calls are redacted at once, so that a result finds its call whoever wrote which.
+    """
+    calls = tuple(replace(call, id=redactor.hide_secrets(call.id)) for call in new.tool_calls or ())
     content: Any = new.content if new.content is not None else ""
     if new.role == "tool":
         content = ""
@@ -277,8 +285,8 @@ def _message(new: NewMessage, number: int) -> Message:
     return Message(
         role=Speaker(new.role),
         content=content,
-        tool_calls=new.tool_calls or UNSET,
-        tool_call_id=new.tool_call_id or UNSET,
+        tool_calls=calls or UNSET,
+        tool_call_id=redact_call_id(new.tool_call_id or UNSET, redactor),
         name=new.name or UNSET,
     )
 

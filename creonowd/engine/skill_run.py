@@ -275,6 +275,10 @@ async def run_skill(session: Session, params: RunSkill) -> SkillRun:
     The last attempt counts; if the second one fails, the first counts, with a warning.
     """
     run_id = session.clock.new_id("run") if params.run_id is None else params.run_id
+    if session.redactor.hide_secrets(run_id) != run_id:
+        raise DaemonError(
+            ErrorCode.INVALID_ARGUMENT, "runId holds a secret; choose another.", field="runId"
+        )
     with (
         session.in_flight.register(run_id, session.peer.id),
         contextlib.closing(_OutputStream(session.peer, run_id, enabled=params.stream)) as stream,
@@ -359,7 +363,7 @@ async def _run(
         skill_id=params.skill_id and session.redactor.hide_secrets(params.skill_id),
         backend=asked.choice.backend,
         provider=provider.name,
-        model=last.model,
+        model=session.redactor.hide_secrets(last.model),
         output=last.answer.text,
         stop_reason=last.answer.stop,
         usage=_usage(last),
@@ -629,7 +633,7 @@ async def _record(
         skill_id=session.redactor.hide_secrets(params.skill_id or ""),
         at_ms=session.clock.now_ms(),
         provider=provider,
-        model=attempt.model,
+        model=session.redactor.hide_secrets(attempt.model),
         prompt_hash=prompt.prompt_hash,
         stable_prefix_hash=prompt.stable_prefix_hash,
         token_count=prompt.token_count,

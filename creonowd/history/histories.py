@@ -392,12 +392,13 @@ def _prepare(intake: Intake, message: Message) -> Message:
 
 
 def redact_message(message: Message, redactor: Redactor, root: str = "") -> Message:
-    """Redact the text, the calls and the name of a message."""
+    """Redact the text, the calls, the name and the call's id of a message."""
     calls = tuple(_redact_call(call, redactor, root) for call in message.calls)
     return replace(
         message,
         content=redactor.redact(message.content).text,
         tool_calls=calls or UNSET,
+        tool_call_id=redact_call_id(message.tool_call_id, redactor),
         name=redact_name(message.name, redactor),
     )
 
@@ -407,10 +408,16 @@ def redact_name(name: str | UnsetType, redactor: Redactor) -> str | UnsetType:
     return UNSET if name is UNSET else redactor.redact(name).text
 
 
+def redact_call_id(call_id: str | UnsetType, redactor: Redactor) -> str | UnsetType:
+    """Redact the id of a call, which its result repeats."""
+    return UNSET if call_id is UNSET else redactor.hide_secrets(call_id)
+
+
 def _redact_call(call: ToolCall, redactor: Redactor, root: str) -> ToolCall:
     arguments = without_root(call.arguments, root)
     name = redactor.redact(call.name).text
-    return replace(call, name=name, arguments=_redact_arguments(arguments, redactor))
+    call_id = redactor.hide_secrets(call.id)
+    return replace(call, id=call_id, name=name, arguments=_redact_arguments(arguments, redactor))
 
 
 def _redact_arguments(arguments: Any, redactor: Redactor) -> Any:

@@ -168,3 +168,78 @@ async def test_names_are_hidden_beside_the_event_loop(
 
     assert threads
     assert threading.get_ident() not in threads
+
+
+RUN = {"skillId": "builtin:continue", "documentId": "chapters/02.md", "cursorPosition": 4}
+TALK: tuple[dict[str, Any], ...] = (
+    {"role": "user", "content": "Look it up."},
+    {"role": "assistant", "toolCalls": [{"id": KEY, "name": "look", "arguments": {}}]},
+)
+
+
+async def test_the_model_of_a_run_shows_no_secret(client: Client, project: str, key: str) -> None:
+    of = {"projectId": project}
+    asked = of | {"model": key, "backend": "ready"}
+    await client.call("ai:config:set", {"backends": {"ready": {"provider": "fake"}}})
+    run = await client.call("ai:skill:run", asked | RUN)
+    decided = of | {"runId": run["runId"]}
+
+    shown = [
+        run,
+        await client.call("ai:run:list", of),
+        await client.call("ai:run:accept", decided),
+        await client.call("ai:run:discard", decided),
+        await client.call("ai:usage", {"groupBy": "model"}),
+        await client.call("ai:config:probe", asked),
+    ]
+
+    assert key not in str(shown)
+    assert "***REDACTED***" in str(shown[1])
+
+
+async def test_a_run_id_that_holds_a_secret_is_refused(
+    client: Client, project: str, key: str
+) -> None:
+    error = await client.failure("ai:skill:run", {"projectId": project, "runId": key} | RUN)
+    canceled = await client.call("ai:skill:cancel", {"runId": key})
+
+    assert (error.code, error.details["field"]) == ("INVALID_ARGUMENT", "runId")
+    assert key not in f"{error} {vars(error)} {canceled}"
+
+
+@pytest.mark.parametrize("is_shown", [False, True])
+async def test_a_result_finds_its_call_though_the_id_of_that_is_hidden(
+    client: Client, project: str, key: str, *, is_shown: bool
+) -> None:
+    place = {"projectId": project, **CONVERSATION}
+    talk = json.loads(json.dumps(TALK).replace(KEY, key))
+    answered = "***REDACTED***" if is_shown else key
+    result = {"role": "tool", "toolCallId": answered, "content": "It rains."}
+
+    first = await client.call("context:history:append", place | {"messages": talk})
+    second = await client.call("context:history:append", place | {"messages": [result]})
+    read = await client.call("context:history:read", place)
+    built = await client.call(
+        "context:build", place | {"systemPrompt": "You write.", "input": "Go on."}
+    )
+
+    assert key not in str([first, second, read, built])
+    assert "It rains." in str(built["messages"])
+
+
+async def test_a_conversation_is_read_by_the_id_it_is_listed_with(
+    client: Client, project: str, key: str
+) -> None:
+    of = {"projectId": project}
+    chat = {"id": key, "messages": [{"role": "user", "content": "rain"}]}
+
+    saved = await client.call("context:creonow:conversations:save", of | {"conversation": chat})
+    listed = await client.call("context:creonow:conversations:list", of)
+    place = of | {"conversationId": listed["items"][0]["id"]}
+    read = await client.call("context:creonow:conversations:read", place)
+    analysis = {"analysis": {"summary": "It rains."}}
+    updated = await client.call("context:creonow:conversations:analysis:update", place | analysis)
+
+    assert key not in str([saved, listed, read, updated])
+    assert read["conversation"]["messages"][0]["content"] == "rain"
+    assert updated["index"]["summary"] == "It rains."
