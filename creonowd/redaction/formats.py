@@ -91,6 +91,12 @@ def _private_key(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return ((match.start(), match.start("body") + length),) if length else NOTHING
 
 
+def _putty_key(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the lines behind their number, up to the checksum."""
+    length = max(_length_of_lines(match["body"]), _length_of_run(match["body"]))
+    return ((match.start("body"), match.start("body") + length),) if length else NOTHING
+
+
 def _length_of_run(body: str) -> int:
     """Measure the Base64 at the beginning, whatever joins its lines."""
     run = _KEY_BODY.match(body)
@@ -307,8 +313,9 @@ _FORMAT_RULES = (
     RedactionRule(
         "private_key_putty",
         ("private-lines:",),
-        r"Private-Lines: \d{1,3}((?:\s{1,3}[A-Za-z0-9+/=]{16,80}+)+)",
-        first_group,
+        r"Private-Lines: \d{1,6}+(?P<body>[^P]*+(?:(?!Private-(?:Lines|MAC))P[^P]*+)*+)",
+        _putty_key,
+        bounded=False,
     ),
     RedactionRule(
         "url_credentials",

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from creonowd.context_files.search import SecretLines
 from creonowd.context_files.slices import (
     ByteRange,
     Reader,
@@ -20,6 +21,7 @@ from creonowd.context_files.slices import (
     fits,
     page_range,
     preview,
+    read_tail,
     tail_range,
 )
 from creonowd.redaction import PLACEHOLDER, Redactor
@@ -489,6 +491,37 @@ def test_no_line_of_a_big_key_is_shown_whatever_its_lines_begin_with(
         tail = "".join(READER.read(file, [(len(data) - 60_000, len(data))]).texts)
 
     assert [text for text in (*shown, tail) if "Lw2Xv9Rt4" in text] == []
+
+
+def is_shown(tmp_path: Path, data: bytes, part: str) -> list[str]:
+    """List the pages, tails and excerpts of searches that show a part of a key."""
+    with file_of(tmp_path, data) as file:
+        size = len(data)
+        pages = [
+            "".join(READER.read(file, [(at, min(size, at + 2048))], joined=True).texts)
+            for at in range(0, size, max(512, size // 50))
+        ]
+        tails = [read_tail(file, lines, READER).content for lines in (5, 20, 300)]
+        lines = [at for at in range(size) if data[at - 1 : at] == b"\n"]
+        secret_lines = SecretLines(REDACTOR)
+        excerpts = [
+            data[at : data.find(b"\n", at)].decode()
+            for at in lines
+            if part.encode() in data[at : data.find(b"\n", at)]
+            and not secret_lines.has_secret(file, at)
+        ]
+    return [text for text in (*pages, *tails, *excerpts) if part in text]
+
+
+@pytest.mark.parametrize("count", [26, 1500])
+def test_no_line_of_a_putty_key_is_shown_wherever_it_is_cut(tmp_path: Path, count: int) -> None:
+    lines = [
+        f"MIIEpAIBAAKCAQEA{n:04d}Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2XaQw5Er" for n in range(count)
+    ]
+    head = ["PuTTY-User-Key-File-3: ssh-rsa", "Encryption: none", f"Private-Lines: {count}"]
+    text = "\n".join(["x"] * 4096 + head + [*lines, "Zq8Lw2X=", "Private-MAC: 0123", "rain", ""])
+
+    assert is_shown(tmp_path, text.encode(), "Zq8Lw2X") == []
 
 
 ROWS = {
