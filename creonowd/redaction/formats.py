@@ -43,6 +43,9 @@ _KEY_HEADER = re.compile(r"[A-Za-z-]{3,20}: ")
 FEWEST_DIGITS = 12
 SHORT_KEY = 4096
 MOST_STRAY = 8
+_SURE_RUN = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{40,}+={0,2}")
+_LETTERS_OR_DIGITS = re.compile(r"[A-Za-z0-9]+")
+_SHAPE_OF_BASE64 = re.compile(r"[0+/]+={0,2}")
 _LONG_RUN = re.compile(r"[A-Za-z0-9+/]{20}")
 _WORDS_FOR_PASSWORD = ("password", "passwd", "pass", "pwd", "passwort", "密码")
 
@@ -104,18 +107,41 @@ def _length_of_run(body: str) -> int:
 
 
 def _length_of_lines(body: str) -> int:
-    """Measure the lines of Base64 at the beginning; one of them may have a stray character."""
-    end = 0
+    """Measure the lines of Base64 at the beginning; one of them may have a stray character.
+
+    A log may say the time and more before and behind each.
+    """
+    end, around = 0, ("", "")
     for line in _LINES.finditer(body):
         bare = line[0].strip()
         content = bare.strip(_AROUND_LINES)
         stray = len(_BASE64.sub("", content))
         is_short_last_line = end > 0 and content != "" and _BASE64.sub("", bare) == ""
-        if is_short_last_line or (_LONG_RUN.search(content) and stray <= MOST_STRAY):
+        run = _SURE_RUN.search(content)
+        if run:
+            around = _shape(content[: run.start()]), _shape(content[run.end() :])
+        if (
+            run
+            or is_short_last_line
+            or (_LONG_RUN.search(content) and stray <= MOST_STRAY)
+            or _is_alone_between(_shape(content), *around)
+        ):
             end = line.start() + len(line[0].rstrip())
-        elif content and not _KEY_HEADER.match(content):
+        elif content and line.start() and not _KEY_HEADER.match(content):
             break
     return end
+
+
+def _shape(text: str) -> str:
+    """Return a text with one sign in place of each word and number."""
+    return _LETTERS_OR_DIGITS.sub("0", text)
+
+
+def _is_alone_between(shape: str, before: str, behind: str) -> bool:
+    """Return whether one piece of Base64 stands between what a log says in each line."""
+    if not (before or behind) or not (shape.startswith(before) and shape.endswith(behind)):
+        return False
+    return bool(_SHAPE_OF_BASE64.fullmatch(shape, len(before), len(shape) - len(behind)))
 
 
 def _url_password(match: "re.Match[str]") -> Sequence[MatchSpan]:

@@ -42,6 +42,7 @@ _SIGNS = rb"[ \t!-*,.:;<>?@\[-`{-~-]"
 _AROUND_KEY_LINE = re.compile(
     rb"^%b++|(?<!%b)%b++(?=\r?$)" % (_SIGNS, _SIGNS, _SIGNS), re.MULTILINE
 )
+_LINE_WITH_BASE64 = re.compile(rb"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{20}[^\n]*+")
 _BASE64_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\r\n"
 
 _ENDS = r"。！？…」』”.!?"
@@ -147,8 +148,14 @@ def open_private_key(data: bytes) -> int | None:
 def may_be_inside_key(data: bytes) -> bool:
     """Return whether bytes look as the middle of a private key does.
 
-    That is Base64 without spaces, but for what stands before and behind each line.
+    That is Base64 without spaces, but for what stands before and behind each line; or Base64 in
+    nearly every line, whatever else a log says in it.
     """
+    # The last lines of prose say enough; to count those with Base64 in 64 KB takes 0.6 ms.
+    if _LINE_WITH_BASE64.search(data[-SLACK:]) is not None:
+        lines = data.count(b"\n")
+        if lines > 2 and 16 * (lines - sum(1 for _ in _LINE_WITH_BASE64.finditer(data))) < lines:
+            return True
     size, others, spaces = len(data), len(data.translate(None, _BASE64_BYTES)), data.count(b" ")
     # Counted match by match: the lines themselves would take forty bytes for each.
     for around in _AROUND_KEY_LINE.finditer(data):

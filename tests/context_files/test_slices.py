@@ -524,6 +524,31 @@ def test_no_line_of_a_putty_key_is_shown_wherever_it_is_cut(tmp_path: Path, coun
     assert is_shown(tmp_path, text.encode(), "Zq8Lw2X") == []
 
 
+@pytest.mark.parametrize(
+    ("before", "behind"),
+    [
+        ("2024-01-01 10:00:00 app[1]: ", ""),
+        ("2024-01-01 INFO ", ""),
+        ("web_1  | ", ""),
+        ("key.txt:12:", ""),
+        ('{"time": "2024-01-01T10:00:00Z", "message": "', '", "level": "info"}'),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("count", [46, 1560, 2000])
+def test_no_line_of_a_key_in_a_log_is_shown_wherever_it_is_cut(
+    tmp_path: Path, before: str, behind: str, count: int
+) -> None:
+    body = [
+        f"MIIEpAIBAAKCAQEA{n:04d}Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2XaQw5Er" for n in range(count)
+    ]
+    key = ["-----BEGIN PRIVATE KEY-----", *body, "Zq8Lw2X=", "-----END PRIVATE KEY-----"]
+    prefixed = [f"{before}{line}{behind}" for line in key]
+    text = "\n".join(["x"] * 3000 + prefixed + ["It rained all night.", ""])
+
+    assert is_shown(tmp_path, text.encode(), "Zq8Lw2X") == []
+
+
 ROWS = {
     "csv": ("user,password,note\n", "u{n},Zq8Lw{n}x,a note\n"),
     "tsv": ("user\tpassword\n", "u{n}\tZq8Lw{n}x\n"),
