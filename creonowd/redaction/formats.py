@@ -44,6 +44,7 @@ FEWEST_DIGITS = 12
 SHORT_KEY = 4096
 MOST_STRAY = 8
 _SURE_RUN = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{40,}+={0,2}")
+_OTHER_END = re.compile(rf"{_DASHES}[ ]?(?i:END )")
 _LETTERS_OR_DIGITS = re.compile(r"[A-Za-z0-9]+")
 _SHAPE_OF_BASE64 = re.compile(r"[0+/]+={0,2}")
 _LONG_RUN = re.compile(r"[A-Za-z0-9+/]{20}")
@@ -127,7 +128,12 @@ def _length_of_lines(body: str) -> int:
             or _is_alone_between(_shape(content), *around)
         ):
             end = line.start() + len(line[0].rstrip())
-        elif content and line.start() and not _KEY_HEADER.match(content):
+        elif (
+            content
+            and line.start()
+            and not _KEY_HEADER.match(content)
+            and not _OTHER_END.search(content)
+        ):
             break
     return end
 
@@ -323,9 +329,9 @@ _FORMAT_RULES = (
     RedactionRule(
         "private_key_pem",
         ("-----begin ", "---- begin ", "–begin ", "—begin "),
-        rf"{_DASHES}[ ]?BEGIN {KEY_NAME}[ ]?{_DASHES}"
-        rf"(?P<body>[^-–—]*+(?:(?!{_DASHES}[ ]?(?:BEGIN|END)[ ])[-–—][^-–—]*+)*+)"
-        rf"(?P<end>{_DASHES}[ ]?END {KEY_NAME}[ ]?{_DASHES})?",
+        rf"{_DASHES}[ ]?(?i:BEGIN {KEY_NAME})[ ]?{_DASHES}"
+        rf"(?P<body>[^-–—]*+(?:(?!{_DASHES}[ ]?(?i:BEGIN[ ]|END {KEY_NAME}))[-–—][^-–—]*+)*+)"
+        rf"(?P<end>{_DASHES}[ ]?(?i:END {KEY_NAME})[ ]?{_DASHES})?",
         _private_key,
         bounded=False,
     ),
@@ -435,7 +441,7 @@ _KEY_RULES = (
     RedactionRule(
         "private_key_pem",
         ("-----end ",),
-        rf"-----END {KEY_NAME}-----",
+        rf"-----(?i:END {KEY_NAME})-----",
         _tail,
         bounded=False,
     ),

@@ -30,12 +30,22 @@ LONGEST_KEY_BLOCK = 262_144
 """How far from its first line the last line of a private key may be."""
 
 KEY_NAME = "(?:[A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)"
-_KEY_WORDS = ("PRIVATE KEY", "Static key", "Private-Lines: ")
-_KEY_BEGIN = re.compile(rf"-{{4,5}} ?BEGIN {KEY_NAME}|Private-Lines: [0-9]".encode())
-_KEY_END = re.compile(rf"-{{4,5}} ?END {KEY_NAME} ?-{{4,5}}[^-]|Private-MAC: ".encode())
+_KEY_WORDS = (
+    "PRIVATE KEY",
+    "private key",
+    "Private Key",
+    "Private key",
+    "Static key",
+    "static key",
+    "STATIC KEY",
+    "Private-Lines: ",
+)
+_KEY_BEGIN = re.compile(rf"-{{4,5}} ?(?i:BEGIN {KEY_NAME})|Private-Lines: [0-9]".encode())
+_KEY_END = re.compile(rf"-{{4,5}} ?(?i:END {KEY_NAME}) ?-{{4,5}}[^-]|Private-MAC: ".encode())
 # Any six characters before it will do, so that a disguised dash does not hide a key.
 _KEY_LINE = re.compile(
-    rf".{{0,6}}(BEGIN|END) {KEY_NAME}[ –—-]{{0,6}}|(Private-Lines: )[0-9]{{1,6}}|Private-MAC: "
+    rf".{{0,6}}(BEGIN|END) {KEY_NAME}[ –—-]{{0,6}}|-{{4,5}} ?((?i:BEGIN|END)) (?i:{KEY_NAME})[ -]{{0,6}}"
+    "|(Private-Lines: )[0-9]{1,6}|Private-MAC: "
 )
 _SIGNS = rb"[ \t!-*,.:;<>?@\[-`{-~-]"
 # What may stand before and behind each line of a key: in YAML, a quotation, a comment, a list.
@@ -126,7 +136,7 @@ def private_keys(text: str, start: int = 0, end: int = sys.maxsize) -> list[Matc
     if all(text.find(words, start, end) < 0 for words in _KEY_WORDS):
         return keys
     for line in _KEY_LINE.finditer(text, start, end):
-        if line[1] == "BEGIN" or line[2]:
+        if (line[1] or line[2] or "").upper() == "BEGIN" or line[3]:
             keys.append((line.start(), line.start() + LONGEST_KEY))
         elif keys:
             first, last = keys[-1]

@@ -549,6 +549,28 @@ def test_no_line_of_a_key_in_a_log_is_shown_wherever_it_is_cut(
     assert is_shown(tmp_path, text.encode(), "Zq8Lw2X") == []
 
 
+@pytest.mark.parametrize("count", [100, 1560])
+@pytest.mark.parametrize(
+    ("first", "stray", "last"),
+    [
+        ("-----BEGIN PRIVATE KEY-----", "-----END CERTIFICATE-----", "-----END PRIVATE KEY-----"),
+        ("-----begin private key-----", "Zq8Lw2X=", "-----end private key-----"),
+        ("-----Begin RSA Private Key-----", "-----end certificate-----", "It rained."),
+    ],
+    ids=repr,
+)
+def test_no_line_of_a_key_is_shown_whatever_case_and_ends_it_has(
+    tmp_path: Path, first: str, stray: str, last: str, count: int
+) -> None:
+    body = [
+        f"MIIEpAIBAAKCAQEA{n:04d}Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2XaQw5Er" for n in range(count)
+    ]
+    body.insert(30, stray)
+    text = "\n".join([*["x"] * 3000, first, *body, last, "It rained all night.", ""])
+
+    assert is_shown(tmp_path, text.encode(), "Zq8Lw2X") == []
+
+
 ROWS = {
     "csv": ("user,password,note\n", "u{n},Zq8Lw{n}x,a note\n"),
     "tsv": ("user\tpassword\n", "u{n}\tZq8Lw{n}x\n"),

@@ -16,6 +16,9 @@ LINES = (
     END,
     "Comment: made by hand.",
     "—BEGIN PRIVATE KEY—",
+    "-----begin private key-----",
+    "Private-Lines: 7",
+    "Private-MAC: 0123",
 )
 DOCUMENTS = st.lists(st.sampled_from(LINES), max_size=40).map("\n".join)
 
