@@ -42,10 +42,11 @@ _KEY_WORDS = (
 )
 _KEY_BEGIN = re.compile(rf"-{{4,5}} ?(?i:BEGIN {KEY_NAME})|Private-Lines: [0-9]".encode())
 _KEY_END = re.compile(rf"-{{4,5}} ?(?i:END {KEY_NAME}) ?-{{4,5}}[^-]|Private-MAC: ".encode())
-# Any six characters before it will do, so that a disguised dash does not hide a key.
+# Each choice begins with one of four signs, which is ten times as fast as any other beginning.
 _KEY_LINE = re.compile(
-    rf".{{0,6}}(BEGIN|END) {KEY_NAME}[ –—-]{{0,6}}|-{{4,5}} ?((?i:BEGIN|END)) (?i:{KEY_NAME})[ -]{{0,6}}"
-    "|(Private-Lines: )[0-9]{1,6}|Private-MAC: "
+    rf"BEGIN {KEY_NAME}[ –—-]{{0,6}}|END {KEY_NAME}[ –—-]{{0,6}}"
+    rf"|-----? ?(?i:(?:BEGIN|END) {KEY_NAME})[ –—-]{{0,6}}"
+    r"|Private-Lines: [0-9]{1,6}|Private-MAC: "
 )
 _SIGNS = rb"[ \t!-*,.:;<>?@\[-`{-~-]"
 # What may stand before and behind each line of a key: in YAML, a quotation, a comment, a list.
@@ -136,8 +137,12 @@ def private_keys(text: str, start: int = 0, end: int = sys.maxsize) -> list[Matc
     if all(text.find(words, start, end) < 0 for words in _KEY_WORDS):
         return keys
     for line in _KEY_LINE.finditer(text, start, end):
-        if (line[1] or line[2] or "").upper() == "BEGIN" or line[3]:
-            keys.append((line.start(), line.start() + LONGEST_KEY))
+        if "BEGIN" in line[0].upper() or line[0].startswith("Private-Lines"):
+            # Any six characters before it will do, so that a disguised dash does not hide a key.
+            nearest = max(start, line.start() - 6)
+            first = max(nearest, text.rfind("\n", nearest, line.start()) + 1)
+            first = line.start() if line[0].startswith(("-", "P")) else first
+            keys.append((first, first + LONGEST_KEY))
         elif keys:
             first, last = keys[-1]
             is_near = line.end() - first <= LONGEST_KEY_BLOCK
