@@ -503,6 +503,7 @@ CHINESE = {
     "The project has no such file, or it is hidden or ignored.": "项目中没有该文件，或它被隐藏或忽略。",
     "The file would be larger than all context files of a project may be together.": "文件会超过上下文文件的总上限。",
     "Something in the conversation's folder is a link or no plain file; it is not followed.": "会话文件夹中有链接或非普通文件，不予跟随。",
+    "runId holds a secret; choose another.": "runId 含有密钥；请换一个。",
     "The key names another file already; choose another key or delete that file.": "该 key 已指向另一文件；请换一个 key，或删除那个文件。",
     "The conversation has another file under the same id or key; import into a new one.": "会话中已有相同 id 或 key 的文件；请导入到新会话。",
     "conversationId must be 1 to 64 of A-Z, a-z, 0-9, _ and -, and no device's name.": "conversationId 须为 1 至 64 个 A-Z、a-z、0-9、_ 或 -，且不是设备名。",
